@@ -572,7 +572,7 @@ def test_a_folder_of_other_things_says_what_it_holds(tmp_path):
 
 
 def test_what_is_not_there(tmp_path):
-    with pytest.raises(UnreadableLog, match="No such file") as error:
+    with pytest.raises(UnreadableLog, match="this path does not exist") as error:
         sources.find(tmp_path / "gone")
     assert str(tmp_path / "gone") in error.value.where
 

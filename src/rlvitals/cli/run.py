@@ -5,8 +5,8 @@ SummaryWriter of torch and tensorboardX are recorded into a run folder. With --b
 the libraries work as usual; with --instead, wandb, trackio, swanlab and the writers are replaced
 by substitutes that need no account, no network and no installation.
 
-At the end the folder and the verdict are printed on stderr. A second run of the same program is
-recorded into FOLDER-2, and so on; ranks of one launch share a folder.
+The folder is printed on stderr at the start, and the verdict at the end. A second run of the same
+program is recorded into FOLDER-2, and so on; ranks of one launch share a folder.
 
 exit code: that of the command
            2  wrong usage, or the command cannot be started
@@ -21,6 +21,7 @@ examples:
 
 import os
 import secrets
+import shlex
 import sys
 import time
 from argparse import REMAINDER, ArgumentParser, Namespace
@@ -75,6 +76,9 @@ def run(args: Namespace) -> int:
         raise UsageError("which command?", hint="rlvitals run -- python train.py")
     command.check(arguments)
     folder = args.output or Path("runs", _default_name(arguments))
+    path = harmless(shlex.quote(os.path.relpath(folder)))
+    sys.stderr.write(f"rlvitals: recording into {path}; to watch: rlvitals follow {path}\n")
+    sys.stderr.flush()
     # A process that the command leaves behind may still claim a folder as this one is removed.
     with TemporaryDirectory(prefix="rlvitals-run-", ignore_cleanup_errors=True) as claims:
         environ = command.environment(args.mode, folder, Path(claims), os.environ)

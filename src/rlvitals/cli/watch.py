@@ -29,9 +29,7 @@ BADNESS = ("failed", "hung", "collapsed", "unstable", "stalled", "unknown", "pla
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the paths and the flags of judging."""
-    parser.add_argument(
-        "paths", nargs="+", type=Path, metavar="PATH", help="a log, a run's folder, or one of runs"
-    )
+    flags.add_paths(parser, "a log, a run's folder, or one of runs")
     parser.add_argument("--once", action="store_true", help="print the screen once and exit")
     for key in ("only", "ignore", "profile"):
         flags.add_option(parser, "diagnose", key)
