@@ -84,7 +84,7 @@ def _head(watch: "Watch") -> str:
 
 
 def _list_runs(watch: "Watch") -> "list[WatchedRun]":
-    """Return the runs as the screen shows them, the worst first."""
+    """Return the runs as the screen shows them: growing ones first, of each the worst first."""
     from rlvitals.tracking import clock
     from rlvitals.views.watch_frame import WatchedRun
 
@@ -93,7 +93,7 @@ def _list_runs(watch: "Watch") -> "list[WatchedRun]":
         WatchedRun(each.name, each.state(time_s), each.diagnosis, read_console(each.run.root))
         for each in watch.runs
     ]
-    return sorted(runs, key=lambda run: (_badness(run), run.name))
+    return sorted(runs, key=lambda run: (run.state != "growing", _badness(run), run.name))
 
 
 def _badness(run: "WatchedRun") -> int:

@@ -4,9 +4,10 @@
     for change in follow(watch):
         ...
 
-Reading is done first at each look and is never delayed by judging: a judgement takes as long as a
-hundred readings, so only as many are made at once as a look has time for. The interval between
-looks is bounded by their cost, for any disk and any number of runs.
+New points are read first at each look and are never delayed by judging: a judgement takes as long
+as a hundred readings, so only as many are made at once as a look has time for. Of many runs that
+were never read, a look reads the newest ones, as many as it has time for. The interval between looks
+is bounded by their cost, for any disk and any number of runs.
 """
 
 import time
@@ -18,11 +19,13 @@ from rlvitals.following.file_tail import FileTail
 from rlvitals.following.folder_tree import DATABASE_READERS, FolderTree
 from rlvitals.following.run import FollowedRun, Judge
 from rlvitals.readers.discovery.sources import Run
+from rlvitals.rules.going_on import LIVE
 from rlvitals.tracking import clock
 
 LOOK_SECONDS = 1.0  # seconds from one look to the next
 REST_FACTOR = 9.0  # times what reading took that it then rests, at least: a tenth of a core
 MAX_REST_SECONDS = 30.0  # seconds that it ever rests
+MAX_FIRST_READING_SECONDS = 0.5  # seconds of reading runs for the first time at one look
 MAX_JUDGING_SECONDS = 0.25  # seconds of judging at one look, and the judgement under way
 
 
@@ -55,18 +58,19 @@ class Watch:
         return tuple(tree for tree in self._trees if tree.problem is not None)
 
     def look(self, *, patient: bool = False) -> Iterator[Change]:
-        """Yield what changed. `patient`: make all pending judgements, however long they take."""
+        """Yield what changed. `patient`: read and judge every run, however long it takes."""
         self._began = self._timer()
         time_s = self._clock()
         for tree in self._trees:
             if tree.may_differ(time_s):
                 yield from self._update_runs(tree, tree.find(time_s), time_s)
         self._spent = 0.0  # not with what is done about the changes meanwhile
-        for followed in self.runs:
+        for followed in [run for run in self.runs if run.is_read]:
             start = self._timer()
             changes = list(followed.look(time_s))
             self._spent += self._timer() - start
             yield from changes
+        yield from self._read_new_runs(time_s, patient=patient)
         self._looks += 1
         yield from self._judge_pending(time_s, patient=patient)
 
@@ -81,11 +85,24 @@ class Watch:
         time_s = self._clock()
         return bool(self.runs) and all(followed.is_over(time_s) for followed in self.runs)
 
+    def _read_new_runs(self, time_s: float, *, patient: bool) -> Iterator[Change]:
+        """Read runs for the first time, the newest first."""
+        start = self._timer()
+        unread = [run for run in self.runs if not run.is_read]
+        for followed in unread if patient else sorted(unread, key=lambda run: -run.changed_at):
+            yield from followed.look(time_s)
+            if not patient and self._timer() - start >= MAX_FIRST_READING_SECONDS:
+                return
+
     def _judge_pending(self, time_s: float, *, patient: bool) -> Iterator[Change]:
-        """Make pending judgements, the least recently judged run first."""
+        """Make pending judgements: of growing runs first, then the least recently judged."""
+
+        def priority(run: FollowedRun) -> tuple[bool, float, float]:
+            return time_s - run.changed_at >= LIVE, run.judged_at, -run.changed_at
+
         start = self._timer()
         pending = [followed for followed in self.runs if followed.needs_judging(time_s)]
-        for followed in sorted(pending, key=lambda run: run.judged_at):
+        for followed in pending if patient else sorted(pending, key=priority):
             yield from followed.judge(time_s)
             if not patient and self._timer() - start >= MAX_JUDGING_SECONDS:
                 return

@@ -68,6 +68,16 @@ class FollowedRun:
         return sum(file.state.columns.points for file in self._files.values())
 
     @property
+    def is_read(self) -> bool:
+        """Whether its files were read at least once."""
+        return self._found
+
+    @property
+    def changed_at(self) -> float:
+        """Time of the last change of its files, in seconds since the epoch."""
+        return max((file.changed_at for file in self._files.values()), default=0.0)
+
+    @property
     def moves(self) -> bool:
         """Whether it was observed to grow, or is known to run: else silence means nothing."""
         return self._grew is not None or self._live
@@ -97,7 +107,7 @@ class FollowedRun:
     def is_over(self, time_s: float) -> bool:
         """Return whether no change is expected: it ended, vanished, or is silent for long."""
         silent = self.silence(time_s)
-        if self.needs_judging(time_s):
+        if not self.is_read or self.needs_judging(time_s):
             return False
         return (
             self._over

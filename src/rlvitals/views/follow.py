@@ -147,8 +147,10 @@ def status(watch: Watch, now_s: float) -> str:
     states = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     ages = [run.silence(now_s) for run in watch.runs if run.moves]
     age_text = f" · grew {format_duration(min(ages))} ago" if ages and min(ages) > 0 else ""
+    unjudged = sum(run.diagnosis is None and not run.vanished for run in watch.runs)
+    backlog = f" · {unjudged:,} not judged yet" if unjudged and runs > 1 else ""
     states = states if runs != 1 else next(state for state, count in counts.items() if count)
-    return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{age_text}"
+    return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{backlog}{age_text}"
 
 
 def clock(seconds: float) -> str:
