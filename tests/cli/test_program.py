@@ -281,7 +281,8 @@ def test_every_command_the_product_hints_at_parses():
             pytest.fail(f"rlvitals {command}: {error}")
 
 
-def test_commands_that_read_many_runs_take_the_working_folder(call, healthy, failing):
+@pytest.mark.usefixtures("healthy", "failing")
+def test_commands_that_read_many_runs_take_the_working_folder(call):
     for command in (["diagnose"], ["follow", "--once"], ["watch", "--once"], ["triage"]):
         code, out, _ = call(*command)
         assert code in (0, 1), command

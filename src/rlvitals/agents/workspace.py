@@ -78,7 +78,12 @@ class Workspace:
 
     def worst_first(self) -> list[tuple[str, Diagnosis | UnreadableLog]]:
         """Judge every run; return (name, result) in the order of `diagnose`."""
-        ordered = runs_table.worst_first([*self.judge(self.runs()).items()])
+        runs = self.runs()
+        answers = self.judge(runs)
+        names = {(run.root, run.name): name for name, (run, _) in runs.items()}
+        once = batch.list_once([run for run, _ in runs.values()], [*answers.values()])
+        listed = [(names[run.root, run.name], result) for run, result in once]
+        ordered = runs_table.worst_first(listed)
         return [(n, r) for n, r in ordered if isinstance(r, Diagnosis | UnreadableLog)]
 
     def facts(self, name: str) -> dict[str, object]:

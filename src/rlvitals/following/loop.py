@@ -6,15 +6,16 @@
 
 New points are read first at each look and are never delayed by judging: a judgement takes as long
 as a hundred readings, so only as many are made at once as a look has time for. Of many runs that
-were never read, a look reads the newest ones, as many as it has time for. The interval between looks
-is bounded by their cost, for any disk and any number of runs.
+were never read, a look reads the newest ones, as many as it has time for. The interval between
+looks is bounded by their cost, for any disk and any number of runs.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rlvitals.following.changes import Change, Renamed
+from rlvitals.diagnosis import duplicates
+from rlvitals.following.changes import Change, Copy, Renamed
 from rlvitals.following.file_tail import FileTail
 from rlvitals.following.folder_tree import DATABASE_READERS, FolderTree
 from rlvitals.following.run import FollowedRun, Judge
@@ -53,6 +54,11 @@ class Watch:
         self._began = self._spent = 0.0
 
     @property
+    def listed(self) -> tuple[FollowedRun, ...]:
+        """The runs, each training once: without copies that another tracker logged."""
+        return tuple(run for run in self.runs if not run.is_copy)
+
+    @property
     def waiting(self) -> tuple[FolderTree, ...]:
         """The paths at which there is nothing to read yet."""
         return tuple(tree for tree in self._trees if tree.problem is not None)
@@ -69,7 +75,7 @@ class Watch:
             start = self._timer()
             changes = list(followed.look(time_s))
             self._spent += self._timer() - start
-            yield from changes
+            yield from () if followed.is_copy else changes
         yield from self._read_new_runs(time_s, patient=patient)
         self._looks += 1
         yield from self._judge_pending(time_s, patient=patient)
@@ -83,7 +89,7 @@ class Watch:
     def is_over(self) -> bool:
         """Whether there are runs, and no change is expected of any."""
         time_s = self._clock()
-        return bool(self.runs) and all(followed.is_over(time_s) for followed in self.runs)
+        return bool(self.runs) and all(followed.is_over(time_s) for followed in self.listed)
 
     def _read_new_runs(self, time_s: float, *, patient: bool) -> Iterator[Change]:
         """Read runs for the first time, the newest first."""
@@ -103,9 +109,22 @@ class Watch:
         start = self._timer()
         pending = [followed for followed in self.runs if followed.needs_judging(time_s)]
         for followed in pending if patient else sorted(pending, key=priority):
-            yield from followed.judge(time_s)
+            changes = list(followed.judge(time_s))
+            yield from self._find_copies(time_s)
+            yield from () if followed.is_copy else changes
             if not patient and self._timer() - start >= MAX_JUDGING_SECONDS:
                 return
+
+    def _find_copies(self, time_s: float) -> Iterator[Change]:
+        """Yield the runs that turn out to be the training of another, logged by another tracker."""
+        for tree in self._trees:  # what is named as a path is listed, copy or not
+            runs = [run for run in self.runs if self._owner[id(run)] is tree and not run.vanished]
+            identities = {i: run.identity for i, run in enumerate(runs) if run.identity}
+            copies = duplicates.find(identities)
+            for i, followed in enumerate(runs):
+                if i in copies and not followed.is_copy:
+                    yield Copy(followed.name, time_s, runs[copies[i]].name)
+                followed.is_copy = i in copies
 
     def _update_runs(
         self, tree: FolderTree, runs: Sequence[Run], time_s: float

@@ -35,6 +35,11 @@ class Run:
     notes: tuple[str, ...] = ()
     settings: tuple[Path, ...] = ()  # files that hold settings alone
 
+    @property
+    def trackers(self) -> frozenset[str]:
+        """The names of the readers of its files."""
+        return frozenset(reader.name for _, reader in self.files)
+
 
 def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
     """Find the runs at a path: a log file is one, a folder holds any number of them.
