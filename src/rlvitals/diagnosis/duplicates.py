@@ -109,9 +109,8 @@ def _is_same(first: Identity, second: Identity) -> bool:
 def _begins_alike(first: Points, second: Points) -> bool:
     """Return whether the shorter of two series begins the other."""
     count = min(len(first[0]), len(second[0]))
-    return all(
-        np.array_equal(mine[:count], other[:count])
-        for mine, other in zip(first, second, strict=True)
+    return np.array_equal(first[0][:count], second[0][:count]) and np.array_equal(
+        first[1][:count], second[1][:count]
     )
 
 

@@ -20,6 +20,13 @@ CONTENT_NAMES = frozenset(
 EVALUATION_NAMES = frozenset(
     {"eval", "evals", "evaluation", "evaluator", "val", "valid", "validation", "test"}
 )
+# Folders that hold runs or files of any kind.
+COLLECTION_NAMES = frozenset(
+    {
+        *("runs", "experiments", "outputs", "out", "data", "logdir", "log_dir", "save", "saved"),
+        *("models", "checkpoints", "tmp", "temp"),
+    }
+)
 CHECKPOINT_FOLDER = re.compile(r"checkpoint-(\d+)")
 TRACKED_RUN_FOLDER = re.compile(
     r"(?:offline-)?run-\d{8}_\d{6}-(.+)"
@@ -49,6 +56,14 @@ def _is_part(folder: Path) -> bool:
         or re.fullmatch(r"\d{10}\.\d+", name) is not None
         or (name == "files" and TRACKED_RUN_FOLDER.fullmatch(folder.parent.name) is not None)
     )
+
+
+def folder_name(folder: Path) -> str:
+    """Return a folder's name, after its parent's where it says nothing of the run."""
+    folder = folder.resolve()
+    if _is_part(folder) or folder.name.lower() in COLLECTION_NAMES:
+        return "/".join(folder.parts[-2:]).lstrip("/")
+    return folder.name or str(folder)
 
 
 def own_name(file: Path) -> str:
