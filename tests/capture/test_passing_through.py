@@ -25,7 +25,6 @@ def test_exit_code_and_streams_are_the_command_s(code, tmp_path):
     for remedy in (
         "diagnose FOLDER",
         "| tee train.log",
-        "tensorboard_log=",
         "report_to=",
         "--instead",
     ):

@@ -1,9 +1,10 @@
 """Run a training, unchanged, and record what it logs to other trackers.
 
 The calls that the command's Python processes make to wandb, trackio, swanlab, mlflow and to the
-SummaryWriter of torch and tensorboardX are recorded into a run folder. With --beside, the default,
-the libraries work as usual; with --instead, wandb, trackio, swanlab and the writers are replaced
-by substitutes that need no account, no network and no installation.
+SummaryWriter of torch and tensorboardX are recorded into a run folder, and so are the rows of
+Stable-Baselines3's logger with the algorithm's hyperparameters. With --beside, the default, the
+libraries work as usual; with --instead, wandb, trackio, swanlab and the writers are replaced by
+substitutes that need no account, no network and no installation.
 
 The folder is printed on stderr at the start, and the verdict at the end. A second run of the same
 program is recorded into FOLDER-2, and so on; ranks of one launch share a folder.
@@ -87,11 +88,11 @@ def run(args: Namespace) -> int:
     if not folders:
         sys.stderr.write(
             "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "
-            "and no SummaryWriter wrote, in a Python process of the command\n  try: rlvitals "
-            "diagnose FOLDER reads the CSV, JSON and log files that the command wrote; printed "
-            "lines are read from a file: COMMAND | tee train.log; to record a run, "
-            'tensorboard_log= in Stable-Baselines3, report_to="tensorboard" in transformers and '
-            "TRL; --instead, where a tracker wants an account\n"
+            "no SummaryWriter wrote and Stable-Baselines3 trained nothing, in a Python process of "
+            "the command\n  try: rlvitals diagnose FOLDER reads the CSV, JSON and log files that "
+            "the command wrote; printed lines are read from a file: COMMAND | tee train.log; to "
+            'record a run, report_to="tensorboard" in transformers and TRL; --instead, where a '
+            "tracker wants an account\n"
         )
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")
