@@ -114,7 +114,10 @@ def test_agents_and_those_who_follow_see_it_once(tmp_path):
     followed = Followed(tmp_path)
     told = followed.look() + followed.look()
     assert [(one.run, one.original) for one in of(changes.Copy, told)] == [("tb/ppo", "run")]
-    assert [run.name for run in followed.watch.listed] == ["run"]
+    assert {one.run for one in of(changes.Judged, told)} == {"run"}
+    assert [run.name for run in followed.watch.unique_runs] == ["run"]
+    once = list(Followed(tmp_path).watch.look(patient=True))
+    assert {one.run for one in of(changes.Judged, once)} == {"run"}
     assert followed.watch.is_over
 
 

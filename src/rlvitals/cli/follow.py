@@ -179,7 +179,7 @@ def _ask_stops(changes: "Iterable[Change]", watch: "Watch") -> "Iterator[Change]
 def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
     return [
         EXIT_UNDECIDED if run.diagnosis is None else diagnose.code(run.diagnosis, fail_on)
-        for run in watch.listed
+        for run in watch.unique_runs
     ]
 
 

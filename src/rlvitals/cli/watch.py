@@ -91,7 +91,7 @@ def _list_runs(watch: "Watch") -> "list[WatchedRun]":
     time_s = clock.now()
     runs = [
         WatchedRun(each.name, each.state(time_s), each.diagnosis, read_console(each.run.root))
-        for each in watch.listed
+        for each in watch.unique_runs
     ]
     return sorted(runs, key=lambda run: (run.state != "growing", _badness(run), run.name))
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from rlvitals.rules.going_on import goes_on
 from rlvitals.types import Series, Trace
 
-MIN_OUTCOME_VALUES = 10  # different values of an outcome: many failed runs have the same few
-
 Key = TypeVar("Key", bound=Hashable)
 Points = tuple[NDArray[np.int64], NDArray[np.float32]]  # steps and values, [points]
 
@@ -125,9 +123,12 @@ def _digest(steps: NDArray[np.int64], values: NDArray[np.float32], count: int) -
     return blake2b(steps[:count].tobytes() + values[:count].tobytes(), digest_size=16).digest()
 
 
-def _opening_length(values: NDArray[np.float32]) -> int:
-    """Return the number of points with enough different values, 0 where there are too few."""
+def _opening_length(values: NDArray[np.float32], min_values: int = 10) -> int:
+    """Return the number of points with `min_values` different values, 0 where there are fewer.
+
+    Fewer prove nothing: many failed runs have the same few.
+    """
     _, firsts = np.unique(values, return_index=True)
-    if len(firsts) < MIN_OUTCOME_VALUES:
+    if len(firsts) < min_values:
         return 0
-    return int(np.sort(firsts)[MIN_OUTCOME_VALUES - 1]) + 1
+    return int(np.sort(firsts)[min_values - 1]) + 1

@@ -19,6 +19,7 @@ from rlvitals.following.changes import Change, Copy, Renamed
 from rlvitals.following.file_tail import FileTail
 from rlvitals.following.folder_tree import DATABASE_READERS, FolderTree
 from rlvitals.following.run import FollowedRun, Judge
+from rlvitals.readers import native
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules.going_on import LIVE
 from rlvitals.tracking import clock
@@ -26,8 +27,8 @@ from rlvitals.tracking import clock
 LOOK_SECONDS = 1.0  # seconds from one look to the next
 REST_FACTOR = 9.0  # times what reading took that it then rests, at least: a tenth of a core
 MAX_REST_SECONDS = 30.0  # seconds that it ever rests
-MAX_FIRST_READING_SECONDS = 0.5  # seconds of reading runs for the first time at one look
-MAX_JUDGING_SECONDS = 0.25  # seconds of judging at one look, and the judgement under way
+# Seconds of judging at one look, and the judgement under way; reading new runs may take twice that.
+MAX_JUDGING_SECONDS = 0.25
 
 
 class Watch:
@@ -54,7 +55,7 @@ class Watch:
         self._began = self._spent = 0.0
 
     @property
-    def listed(self) -> tuple[FollowedRun, ...]:
+    def unique_runs(self) -> tuple[FollowedRun, ...]:
         """The runs, each training once: without copies that another tracker logged."""
         return tuple(run for run in self.runs if not run.is_copy)
 
@@ -89,7 +90,7 @@ class Watch:
     def is_over(self) -> bool:
         """Whether there are runs, and no change is expected of any."""
         time_s = self._clock()
-        return bool(self.runs) and all(followed.is_over(time_s) for followed in self.listed)
+        return bool(self.runs) and all(followed.is_over(time_s) for followed in self.unique_runs)
 
     def _read_new_runs(self, time_s: float, *, patient: bool) -> Iterator[Change]:
         """Read runs for the first time, the newest first."""
@@ -97,22 +98,32 @@ class Watch:
         unread = [run for run in self.runs if not run.is_read]
         for followed in unread if patient else sorted(unread, key=lambda run: -run.changed_at):
             yield from followed.look(time_s)
-            if not patient and self._timer() - start >= MAX_FIRST_READING_SECONDS:
+            if not patient and self._timer() - start >= 2 * MAX_JUDGING_SECONDS:
                 return
 
     def _judge_pending(self, time_s: float, *, patient: bool) -> Iterator[Change]:
-        """Make pending judgements: of growing runs first, then the least recently judged."""
+        """Make pending judgements: of growing runs first, then the least recently judged.
 
-        def priority(run: FollowedRun) -> tuple[bool, float, float]:
-            return time_s - run.changed_at >= LIVE, run.judged_at, -run.changed_at
+        Of the logs of one training our own comes first: the others turn out to be copies of it.
+        """
+
+        def priority(run: FollowedRun) -> tuple[bool, float, bool, float]:
+            is_foreign = native.READER.name not in run.run.trackers
+            return time_s - run.changed_at >= LIVE, run.judged_at, is_foreign, -run.changed_at
 
         start = self._timer()
         pending = [followed for followed in self.runs if followed.needs_judging(time_s)]
-        for followed in pending if patient else sorted(pending, key=priority):
+        if patient:
+            changes_by_run = [(followed, list(followed.judge(time_s))) for followed in pending]
+            yield from self._find_copies(time_s)
+            for followed, changes in changes_by_run:
+                yield from () if followed.is_copy else changes
+            return
+        for followed in sorted(pending, key=priority):
             changes = list(followed.judge(time_s))
             yield from self._find_copies(time_s)
             yield from () if followed.is_copy else changes
-            if not patient and self._timer() - start >= MAX_JUDGING_SECONDS:
+            if self._timer() - start >= MAX_JUDGING_SECONDS:
                 return
 
     def _find_copies(self, time_s: float) -> Iterator[Change]:

@@ -26,10 +26,10 @@ def missing_path(path: Path) -> UnreadableLog:
 
 def _list_names(folder: Path, name: str, names: list[str]) -> str:
     """Return what a folder holds, the names most similar to `name` first."""
-    shown = folder.resolve() if folder == Path() else folder
+    location = folder.resolve() if folder == Path() else folder
     if not names:
-        return f"another path: the folder {shown} is empty"
-    names = sorted(names, key=lambda other: (-SequenceMatcher(None, name, other).ratio(), other))
+        return f"another path: the folder {location} is empty"
+    names = sorted(names, key=lambda entry: (-SequenceMatcher(None, name, entry).ratio(), entry))
     count = len(names) - MAX_SUGGESTIONS
-    more = f" and {count:,} more" if count > 0 else ""
-    return f"one of {', '.join(names[:MAX_SUGGESTIONS])}{more} in {shown}"
+    suffix = f" and {count:,} more" if count > 0 else ""
+    return f"one of {', '.join(names[:MAX_SUGGESTIONS])}{suffix} in {location}"

@@ -20,7 +20,6 @@ from rlvitals.views.console import COLUMN_GAP, grid
 COMPARISON_COLOURS = {"better": "green", "worse": "red", "cannot tell": "magenta"}
 MAX_VERDICT_LINES = 5  # with more groups, undecided verdicts are counted
 MAX_NAMED_RUNS = 3  # in one line
-MAX_UNLABELLED_SETTINGS = 6  # lines, one for each setting
 
 
 def comparison(result: Comparison) -> RenderableType:
@@ -156,7 +155,7 @@ def _how(result: Comparison, gate: GateResult | None = None) -> RenderableType:
     return rows
 
 
-def _unlabelled_settings(result: Comparison) -> Iterator[str]:
+def _unlabelled_settings(result: Comparison, max_lines: int = 6) -> Iterator[str]:
     """Yield the settings in which the groups differ and that their labels do not show."""
     label = result.groups[0].label
     keys = [
@@ -164,11 +163,11 @@ def _unlabelled_settings(result: Comparison) -> Iterator[str]:
         for key in result.groups[0].settings
         if key != PATH_KEY and f"{key.rpartition('/')[2]}=" not in label
     ]
-    for key in keys[:MAX_UNLABELLED_SETTINGS]:
+    for key in keys[:max_lines]:
         values = (format_setting(group.settings[key]) for group in result.groups)
         yield f"{key} is {', '.join(dict.fromkeys(values))}"
-    if len(keys) > MAX_UNLABELLED_SETTINGS:
-        yield f"and {len(keys) - MAX_UNLABELLED_SETTINGS:,} more that differ: --json lists them"
+    if len(keys) > max_lines:
+        yield f"and {len(keys) - max_lines:,} more that differ: --json lists them"
 
 
 def _failures(result: Comparison) -> Iterator[str]:

@@ -6,8 +6,6 @@ from weakref import WeakKeyDictionary
 from rlvitals.capture import calls
 from rlvitals.capture.run_folders import Share, Source, join
 
-TRACKER = "stable-baselines3"
-
 _shares: WeakKeyDictionary[Any, Share | None] = WeakKeyDictionary()  # by the model
 
 
@@ -28,7 +26,7 @@ def _record(result: tuple[int, Any], model: Any, *_: object, **__: object) -> No
     if any(isinstance(each, Record) for each in (callback, *getattr(callback, "callbacks", ()))):
         return  # the program records itself
     if model not in _shares:
-        _shares[model] = join(Source(TRACKER, str(id(model))))
+        _shares[model] = join(Source("stable-baselines3", str(id(model))))
     if (share := _shares[model]) is None:
         return
     share.update_settings(hyperparameters.settings(model, total_steps))

@@ -20,13 +20,6 @@ CONTENT_NAMES = frozenset(
 EVALUATION_NAMES = frozenset(
     {"eval", "evals", "evaluation", "evaluator", "val", "valid", "validation", "test"}
 )
-# Folders that hold runs or files of any kind.
-COLLECTION_NAMES = frozenset(
-    {
-        *("runs", "experiments", "outputs", "out", "data", "logdir", "log_dir", "save", "saved"),
-        *("models", "checkpoints", "tmp", "temp"),
-    }
-)
 CHECKPOINT_FOLDER = re.compile(r"checkpoint-(\d+)")
 TRACKED_RUN_FOLDER = re.compile(
     r"(?:offline-)?run-\d{8}_\d{6}-(.+)"
@@ -61,7 +54,8 @@ def _is_part(folder: Path) -> bool:
 def folder_name(folder: Path) -> str:
     """Return a folder's name, after its parent's where it says nothing of the run."""
     folder = folder.resolve()
-    if _is_part(folder) or folder.name.lower() in COLLECTION_NAMES:
+    collections = "runs experiments outputs out data logdir log_dir saved models checkpoints tmp"
+    if _is_part(folder) or folder.name.lower() in collections.split():
         return "/".join(folder.parts[-2:]).lstrip("/")
     return folder.name or str(folder)
 

@@ -5,7 +5,7 @@
 than 40 are logged). What the model gets right decides: a warning where that is proven not to
 improve, an error above 0.8 (which includes runs in which no response ends at all); a note where
 it improves or, up to 0.8, cannot be told. Where no response ended by itself in any update it is a
-warning even while the reward rises. A note where a tenth of the responses or more end by themselves
+warning even while the reward rises. A note where a fifth of the responses or more end by themselves
 and all earn the same reward as the cut ones: the limit does not make the reward constant. Else
 `language/query_truncated_share` above 0.1 as often: a note that prompts are cut.
 
@@ -46,7 +46,6 @@ from rlvitals.types import Series, Trace
 # A third of the batch is judged by where it was cut.
 MANY = Threshold("responses-truncated.share", 0.3, "share of responses cut at the limit", high=1.0)
 NEARLY_ALL = Threshold("responses-truncated.severe", 0.8, "the same, for an error", high=1.0)
-MIN_ENDED_SHARE = 0.1  # of responses, whose rewards tell whether the limit matters
 NONE_ENDS = 0.999  # cut in every update, but for rounding
 PROMPTS = Threshold(
     "responses-truncated.prompts", 0.1, "share of prompts as long as their limit", high=1.0
@@ -66,9 +65,8 @@ def check(trace: Trace) -> Answer:
     never = Severity.WARNING if _never_ends(cut) else Severity.NOTE
     severity = stretch.severity(max(_severity(trend, severe=severe), never))
     if (reward := _constant_reward(trace, stretch)) is not None:
-        is_decided = 1 - level >= MIN_ENDED_SHARE
-        severity = Severity.NOTE if is_decided else severity
-        counter = (_describe_equal(reward, level, is_decided=is_decided), *counter)
+        severity = severity if severe else Severity.NOTE
+        counter = (_describe_equal(reward, level, is_decided=not severe), *counter)
     return Finding(
         f"{level:.0%} of responses are cut at the length limit in the median update"
         + (f", {stretch.worst:.0%} at most" if round(stretch.worst, 2) > round(level, 2) else ""),
