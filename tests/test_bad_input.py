@@ -110,11 +110,27 @@ def test_binary_noise_as_an_event_file(call, tmp_path):
 
 @pytest.mark.parametrize(
     ("asked", "guess"),
-    [("rnu_7", "run_7"), ("run_7/progres.csv", "progress.csv"), ("zzz", "ls -l")],
+    [("rnu_7", "run_7"), ("run_7/progres.csv", "progress.csv"), ("zzz", "one of run_7 in")],
 )
 def test_a_path_that_does_not_exist_names_the_nearest(refused, tmp_path, asked, guess):
     csv(tmp_path / "run_7")
-    refused(tmp_path / asked, "No such file", guess)
+    refused(tmp_path / asked, "this path does not exist", guess)
+
+
+def test_a_missing_folder_is_named_by_every_command(refused, call, tmp_path):
+    (tmp_path / "runs").mkdir()
+    csv(tmp_path / "runs" / "ppo_1")
+    csv(tmp_path / "runs" / "sac_1")
+    where = f"(there is no {tmp_path / 'ruins'})"
+    refused(tmp_path / "ruins" / "x" / "y", "this path does not exist", where, "did you mean runs?")
+    commands = ("diagnose", "runs", "report", "status", "checkpoints", "samples", "serve", "verify")
+    for command in commands:
+        code, _, errors = call(command, tmp_path / "runs" / "walk")
+        assert code == 3
+        assert "this path does not exist" in errors, command
+        assert f"one of sac_1, ppo_1 in {tmp_path / 'runs'}" in errors, command
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty" / "x", "this path does not exist", "empty is empty")
 
 
 def test_a_name_too_long_and_one_no_file_can_have(refused, call):

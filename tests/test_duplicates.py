@@ -1,14 +1,21 @@
 """One training that several trackers logged into folders of their own is listed once."""
 
 import json
+import time
 
 import numpy as np
 import pytest
+from following import Followed, of
 from test_several_sources import KL, RETURN, STEPS, events
+from waiting import HANG_SECONDS
 
 import rlvitals
+from rlvitals import settings
+from rlvitals.agents.workspace import Workspace
 from rlvitals.cli import main
 from rlvitals.diagnosis import batch
+from rlvitals.following import changes
+from rlvitals.server.fleet import Fleet
 
 
 def table(folder, returns=RETURN, kl=KL):
@@ -98,3 +105,50 @@ def test_what_is_named_is_shown_though_it_is_a_copy(tmp_path, capsys):
     capsys.readouterr()
     main(["diagnose", str(tmp_path / "run"), str(tmp_path / "tb"), "--json"])
     assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_agents_and_those_who_follow_see_it_once(tmp_path):
+    recorded(tmp_path / "run", seed=1)
+    events(tmp_path / "tb" / "ppo")
+    assert [name for name, _ in Workspace([tmp_path]).worst_first()] == ["run"]
+    followed = Followed(tmp_path)
+    told = followed.look() + followed.look()
+    assert [(one.run, one.original) for one in of(changes.Copy, told)] == [("tb/ppo", "run")]
+    assert {one.run for one in of(changes.Judged, told)} == {"run"}
+    assert [run.name for run in followed.watch.unique_runs] == ["run"]
+    once = list(Followed(tmp_path).watch.look(patient=True))
+    assert {one.run for one in of(changes.Judged, once)} == {"run"}
+    assert followed.watch.is_over
+
+
+def test_two_logs_that_grow_are_one_run_though_one_is_behind(tmp_path):
+    run = rlvitals.start(tmp_path / "run", settings={"seed": 1}, flush_seconds=0.01)
+    followed = Followed(tmp_path)
+    for count in (30, 60):
+        for i in range(count - 30, count):
+            row = {"rollout/ep_rew_mean": RETURN[i], "train/approx_kl": KL[i]}
+            run.log(int(STEPS[i]), row)
+        run.flush()
+        events(tmp_path / "tb" / "ppo", RETURN[: count - 5])
+        told = followed.look(30.0)
+    assert [one.run for one in of(changes.Copy, told)] == ["tb/ppo"]
+    run.finish()
+
+
+def test_the_page_shows_it_once_also_after_a_restart(tmp_path):
+    root = tmp_path / "runs"
+    recorded(root / "run", seed=1)
+    events(root / "tb" / "ppo")
+    for _ in range(2):
+        fleet = Fleet(root, settings.load(root))
+        fleet.start()
+        try:
+            deadline = time.monotonic() + HANG_SECONDS
+            while time.monotonic() < deadline:
+                keys, verdicts = set(fleet.entries), [row.verdict for row in fleet.search("")]
+                if keys == {"run", "tb/ppo"} and verdicts == ["learning"]:
+                    break
+                time.sleep(0.05)
+            assert list(fleet.rows) == ["run"]
+        finally:
+            fleet.stop()

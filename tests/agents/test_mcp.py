@@ -277,4 +277,4 @@ def test_a_root_that_is_not_there_is_wrong_usage(tmp_path):
     command = [sys.executable, "-m", "rlvitals", "mcp", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, input="")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "there is nothing at this path" in done.stderr
+    assert "this path does not exist" in done.stderr

@@ -55,6 +55,30 @@ def test_a_cleanrl_script_is_recorded_unchanged(tmp_path):
         assert len(list(each.glob("runs/ppo/events.out*"))) == 1
 
 
+SB3 = """
+import sys
+from stable_baselines3 import DQN
+from stable_baselines3.common.logger import configure
+
+model = DQN("MlpPolicy", "CartPole-v1", gamma=0.0, learning_starts=100, seed=1, device="cpu")
+model.set_logger(configure("logs", ["csv"]))
+for _ in range(2):
+    model.learn(400, log_interval=1, reset_num_timesteps=False)
+"""
+
+
+def test_the_hyperparameters_of_stable_baselines3_are_recorded(tmp_path):
+    done = run(tmp_path, SB3)
+    assert done.returncode == 0, done.stderr
+    trace = rlvitals.trace(tmp_path / "rec")
+    expected = {"gamma": 0.0, "learning_rate": 1e-4, "env_id": "CartPole-v1"}
+    assert expected.items() <= trace.settings.items()
+    assert trace.last_step >= 700
+    assert "outcome/return" in trace.series
+    rules = {rule.name for rule, _ in rlvitals.diagnose(tmp_path / "rec").findings}
+    assert "setting-out-of-range" in rules
+
+
 TRACKERS = {
     "trackio": """
 import trackio

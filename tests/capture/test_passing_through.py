@@ -20,12 +20,11 @@ SILENT = "import sys\nprint('out'); print('err', file=sys.stderr); sys.exit({cod
 def test_exit_code_and_streams_are_the_command_s(code, tmp_path):
     done = run(tmp_path, SILENT.format(code=code))
     assert (done.returncode, done.stdout) == (code, "out\n")
-    assert done.stderr.startswith("err\n")
+    assert done.stderr.splitlines()[1] == "err"
     assert "nothing was recorded" in done.stderr
     for remedy in (
         "diagnose FOLDER",
         "| tee train.log",
-        "tensorboard_log=",
         "report_to=",
         "--instead",
     ):
@@ -37,7 +36,17 @@ def test_a_wrong_settings_file_leaves_the_exit_code_and_is_said(tmp_path):
     script = "import sys, wandb\nwandb.init()\nwandb.log({'reward': 1.0})\nsys.exit(5)"
     done = run(tmp_path, script, flags=("--instead", "-o", "rec"))
     assert done.returncode == 5
-    assert done.stderr == "rlvitals: rec: no rule judges by 'nonsense'\n"
+    assert done.stderr.splitlines() == [
+        "rlvitals: recording into rec; to watch: rlvitals follow rec",
+        "rlvitals: rec: no rule judges by 'nonsense'",
+    ]
+
+
+def test_the_folder_is_said_before_the_command_runs(tmp_path):
+    done = run(tmp_path, "import os; os.write(2, b'started\\n')", flags=())
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("rlvitals: recording into runs/")
+    assert lines[1] == "started"
 
 
 def test_input_reaches_the_command(tmp_path):

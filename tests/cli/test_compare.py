@@ -174,3 +174,8 @@ def test_the_comparison_is_drawn_beside_what_is_said(call, two, tmp_path):
     code, _, errors = call("compare", *two, "-o", folder, "--gate", GATE)
     assert (code, "a gate draws nothing" in errors) == (2, True)
     assert call("compare", *two, "-o", folder, "--dpi", "1")[0] == 2
+
+
+def test_settings_that_differ_between_two_paths_are_listed(call, two):
+    out = call("compare", *two)[1]
+    assert "settings     learning_rate is 0.0004, 0.0003\n" in out

@@ -186,7 +186,6 @@ def test_width(call, failing):
         (("diagnose", "x", "--set", "target_kl=nan"), "finite"),
         (("diagnose", "x", "--map", "a=outcome/retrun"), "did you mean outcome/return"),
         (("diagnose", "x", "--width", "3"), "40"),
-        (("diagnose",), "rlvitals diagnose --help"),
         (("diagnoze", "x"), "did you mean diagnose?"),
         (("explain", "entropyy"), "did you mean entropy"),
         (("metrics", "--framework", "sb4"), "did you mean sb3"),

@@ -68,7 +68,7 @@ def test_known_findings_fail_nothing(call, failing, tmp_path):
     ("argv", "code", "said"),
     [
         (["--once", "empty"], 3, "no training log in this folder"),
-        (["--once", "nowhere"], 3, "there is nothing at this path"),
+        (["--once", "nowhere"], 3, "this path does not exist"),
         (["--once", "--until-end", "empty"], 2, "not allowed with"),
         (["empty", "--only", "kl-spikes"], 2, "no rule is called 'kl-spikes'"),
     ],

@@ -237,7 +237,7 @@ def test_grpo_s_folder_is_found_under_both_of_its_names(there, asked, call, tmp_
     for name in ("qwen-large-train-v2-psr-2025", "qwen-large-train-v2-grpo-7", "missing"):
         code, _, errors = call("plot", tmp_path / name)
         assert code == 3
-        assert "cannot read the log" in errors
+        assert "this path does not exist" in errors
 
 
 def test_a_measure_of_one_s_own_is_drawn(call, tmp_path):

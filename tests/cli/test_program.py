@@ -279,3 +279,14 @@ def test_every_command_the_product_hints_at_parses():
             commands.parse_args(argv)
         except VitalsError as error:
             pytest.fail(f"rlvitals {command}: {error}")
+
+
+@pytest.mark.usefixtures("healthy", "failing")
+def test_commands_that_read_many_runs_take_the_working_folder(call):
+    for command in (["diagnose"], ["follow", "--once"], ["watch", "--once"], ["triage"]):
+        code, out, _ = call(*command)
+        assert code in (0, 1), command
+        assert "healthy" in out, command
+        assert "failing" in out, command
+    rlvitals.start("runs/recorded").finish()
+    assert "runs/recorded" in call("runs", "--quick")[1]

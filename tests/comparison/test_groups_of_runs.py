@@ -49,6 +49,14 @@ def test_what_trains_otherwise_is_another_experiment(key):
     assert is_experiment_setting(key)
 
 
+def test_a_label_names_each_setting_that_differs():
+    members = runs("", 1, lr=1e-3, ent_coef=0.01) + runs("", 1, lr=3e-4, ent_coef=0.0)
+    assert labels(groups(members)) == [("lr=0.001, ent_coef=0.01", 1), ("lr=0.0003, ent_coef=0", 1)]
+    many = [run(1, 0, **{f"a_long_setting_{i}": value for i in range(9)}) for value in (1, 2)]
+    first = "a_long_setting_0=1, a_long_setting_1=1 and 7 more"
+    assert labels(groups(many)) == [(first, 1), (first.replace("=1", "=2"), 1)]
+
+
 def test_by_names_the_settings_and_a_wrong_one_is_told():
     members = [run(1, 0, lr=1, width=w) for w in (8, 8, 16)] + [run(1, 0, lr=2, width=8)]
     assert labels(groups(members)) == [

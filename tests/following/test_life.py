@@ -1,6 +1,8 @@
 """How a run lives, as it is told: it begins, goes bad, recovers, stops, comes back, ends."""
 
 import math
+import os
+import time
 from pathlib import Path
 
 from following import Followed, assert_as_read_at_once, judge, kinds, of, points
@@ -10,6 +12,7 @@ from rlvitals.following import changes
 from rlvitals.following.folder_tree import MAX_SCAN_SECONDS
 from rlvitals.following.loop import LOOK_SECONDS, MAX_REST_SECONDS, REST_FACTOR, Watch, follow
 from rlvitals.rules.rule import Severity
+from rlvitals.views.follow import status
 
 HEAD = "time/total_timesteps,rollout/ep_rew_mean,train/approx_kl,train/clip_fraction\n"
 
@@ -312,10 +315,12 @@ def test_looking_rests_the_longer_the_more_it_costs(tmp_path):
     assert quick.pause() == LOOK_SECONDS
     slow = Watch({tmp_path: judge}, timer=timer)
     list(slow.look())
+    list(slow.look())  # reading a run for the first time is not repeated, and does not count
     assert slow.pause() == REST_FACTOR * 0.25
     for n in range(20):
         write(tmp_path / f"other_{n}", 1, 1)
     many = Watch({tmp_path: judge}, timer=timer)
+    list(many.look(patient=True))
     list(many.look())
     assert many.pause() == MAX_REST_SECONDS
 
@@ -337,8 +342,33 @@ def test_reading_is_never_put_off_by_judging(tmp_path):
         told = list(watch.look())
         looks.append([one.run for one in of(changes.Judged, told)])
         now[0] += 1.0
-    assert looks == [["a"], ["b"], ["c"]]
+    assert looks == [["c"], ["b"], ["a"]], "the newest first"
     assert len(list(Watch({tmp_path: slow}, timer=lambda: seconds[0]).look(patient=True))) >= 9
+
+
+def test_the_run_that_grows_is_read_and_judged_before_many_old_ones(tmp_path):
+    old = [write(tmp_path / f"a_{n}", 1, 30) for n in range(8)]
+    for n, file in enumerate(old):
+        os.utime(file, (1e9 + n, 1e9 + n))
+    write(tmp_path / "live", 1, 30)
+    seconds = [0.0]
+
+    def timer():
+        seconds[0] += 0.2  # whenever it is asked: a look reads three runs and judges two
+        return seconds[0]
+
+    now = [time.time()]
+    watch = Watch({tmp_path: judge}, clock=lambda: now[0], timer=timer)
+    told = list(watch.look())
+    assert [one.run for one in of(changes.Found, told)] == ["live", "a_7", "a_6"]
+    assert of(changes.Judged, told)[0].run == "live"
+    assert "not judged yet" in status(watch, now[0])
+    assert not watch.is_over
+    for _ in range(20):
+        now[0] += 1.0
+        told += list(watch.look())
+    assert len(of(changes.Found, told)) == len(of(changes.Judged, told)) == 9
+    assert "not judged yet" not in status(watch, now[0])
 
 
 def test_a_lost_sign_of_a_new_run_is_made_good(tmp_path, monkeypatch):

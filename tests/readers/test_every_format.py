@@ -430,7 +430,7 @@ def test_a_file_that_vanishes_before_it_is_read(files):
     (run, *_) = sources.find(files.path.parent)
     files.target.unlink()
     if files.alone:
-        with pytest.raises(UnreadableLog, match="No such file"):
+        with pytest.raises(UnreadableLog, match="this path does not exist"):
             sources.read(run)
     else:
         sources.read(run)

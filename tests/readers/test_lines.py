@@ -56,7 +56,7 @@ def test_what_cannot_be_opened_says_why(tmp_path):
     os.mkfifo(pipe)
     for path, why in [
         (tmp_path, "a folder"),
-        (tmp_path / "gone.csv", "No such file"),
+        (tmp_path / "gone.csv", "this path does not exist"),
         (loop, "symbolic links"),
         (pipe, "not a regular file"),
         (tmp_path / "a\0b", "no file can have"),

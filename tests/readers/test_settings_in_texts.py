@@ -1,5 +1,6 @@
 """Settings that are written as text, one by one or many in one."""
 
+import json
 import math
 from argparse import Namespace
 
@@ -97,3 +98,11 @@ def test_what_a_setting_was(text, value):
     found = setting(text)
     assert found == value
     assert type(found) is type(value)
+
+
+def test_the_arguments_of_transformers_are_settings():
+    arguments = {"output_dir": "out", "beta": 0.04, "num_generations": 8, "hub_token": None}
+    expected = {"output_dir": "out", "beta": 0.04, "num_generations": 8}
+    assert settings_in(json.dumps(arguments, indent=2)) == expected
+    assert settings_in('{"output_dir": ') == {}
+    assert settings_in(json.dumps({"answer": "a completion in JSON"})) == {}

@@ -572,7 +572,7 @@ def test_a_folder_of_other_things_says_what_it_holds(tmp_path):
 
 
 def test_what_is_not_there(tmp_path):
-    with pytest.raises(UnreadableLog, match="No such file") as error:
+    with pytest.raises(UnreadableLog, match="this path does not exist") as error:
         sources.find(tmp_path / "gone")
     assert str(tmp_path / "gone") in error.value.where
 
@@ -697,3 +697,13 @@ def test_a_link_that_leads_up_is_not_followed(tmp_path, up):
     (root / "a" / "up").symlink_to(up)
     (run,) = sources.find(root / "a")
     assert [file for file, _ in run.files] == [root / "a" / "run.jsonl"]
+
+
+def test_a_folder_that_holds_any_run_is_named_after_its_parent(tmp_path):
+    for folder in ("ppo/results", "ppo/runs", "ppo/seed_1"):
+        (tmp_path / folder).mkdir(parents=True)
+        path = tmp_path / folder / "results.csv"
+        path.write_text("step,reward\n" + "".join(f"{i},{i}\n" for i in range(20)))
+        for place in (path.parent, path):
+            (run,) = sources.find(place)
+            assert run.name == ("seed_1" if folder == "ppo/seed_1" else folder)

@@ -147,7 +147,7 @@ def test_what_is_no_database_is_refused(path, data):
 
 
 def test_no_file_and_no_regular_file(tmp_path):
-    with pytest.raises(UnreadableLog, match="No such file"):
+    with pytest.raises(UnreadableLog, match="this path does not exist"):
         sqlite.read_database(tmp_path / "gone.db", values)
     os.mkfifo(tmp_path / "pipe.db")
     with pytest.raises(UnreadableLog, match="not a regular file"):

@@ -6,6 +6,7 @@ import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals.diagnosis import engine
 from rlvitals.rules.language import (
     experts_collapse,
     generation_starved,
@@ -301,6 +302,23 @@ def test_responses_of_which_none_ever_ended_lack_an_end_token():
     assert responses_truncated.RULE.judge(run).causes[0] == responses_truncated.NO_END
     later = grpo(language__truncated_share=np.linspace(0.1, 1.0, COUNT))
     assert responses_truncated.NO_END not in responses_truncated.RULE.judge(later).causes
+
+
+def test_a_reward_that_ended_responses_do_not_get_either_is_not_the_limit_s_fault():
+    nothing = {"outcome__reward": np.zeros(COUNT), "reward__std": np.zeros(COUNT)}
+    run = grpo(language__truncated_share=near(0.6), **nothing)
+    found = responses_truncated.RULE.judge(run)
+    assert found.severity is Severity.NOTE
+    assert "40% of responses end by themselves, and every response earns 0" in found.counter[0]
+    assert engine.diagnose(run).cases[0].rule.name == "constant-reward"
+    none_ends = responses_truncated.RULE.judge(
+        grpo(language__truncated_share=np.ones(COUNT), **nothing)
+    )
+    assert none_ends.severity is Severity.ERROR
+    assert "score a right answer by hand" in none_ends.counter[0]
+    rising = {"outcome__reward": np.linspace(0, 0.1, COUNT)}
+    found = responses_truncated.RULE.judge(grpo(language__truncated_share=near(0.6), **rising))
+    assert not any("every response" in sentence for sentence in found.counter)
 
 
 def test_right_answers_among_the_cut_ones_are_counted():

@@ -13,6 +13,7 @@ from rlvitals.readers.discovery.sources import Run
 from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.settings import Settings
+from rlvitals.storage.missing_path import missing_path
 from rlvitals.views import runs_table
 
 Signature = tuple[tuple[str, int, int], ...]  # path, time of the last write in ns, bytes
@@ -25,7 +26,8 @@ class Workspace:
         """Fix the roots, links resolved. Raises UsageError for one that is not there."""
         for root in roots:
             if not root.exists():
-                raise UsageError("there is nothing at this path", where=str(root))
+                error = missing_path(root)
+                raise UsageError(error.problem, where=error.where, hint=error.hint)
         self.roots = tuple(root.resolve() for root in roots)
         self._settings = {root: settings.load(root, {}, os.environ) for root in self.roots}
         self._results: dict[str, tuple[Signature, Diagnosis | UnreadableLog]] = {}
@@ -76,7 +78,12 @@ class Workspace:
 
     def worst_first(self) -> list[tuple[str, Diagnosis | UnreadableLog]]:
         """Judge every run; return (name, result) in the order of `diagnose`."""
-        ordered = runs_table.worst_first([*self.judge(self.runs()).items()])
+        runs = self.runs()
+        answers = self.judge(runs)
+        names = {(run.root, run.name): name for name, (run, _) in runs.items()}
+        once = batch.list_once([run for run, _ in runs.values()], [*answers.values()])
+        listed = [(names[run.root, run.name], result) for run, result in once]
+        ordered = runs_table.worst_first(listed)
         return [(n, r) for n, r in ordered if isinstance(r, Diagnosis | UnreadableLog)]
 
     def facts(self, name: str) -> dict[str, object]:

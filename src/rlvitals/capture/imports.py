@@ -25,6 +25,7 @@ TRACKERS = {
     "torch.utils.tensorboard.writer": "capture.trackers.writer_calls",
     "tensorboardX.writer": "capture.trackers.writer_calls",
     "skrl.utils.tensorboard": "capture.trackers.skrl_calls",
+    "stable_baselines3.common.base_class": "capture.trackers.sb3_calls",
     "verl.utils.tracking": "integrations.verl_tracking",
     "rllm.utils.tracking": "integrations.verl_tracking",
     "roll.utils.tracking": "integrations.roll_tracking",

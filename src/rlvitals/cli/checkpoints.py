@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 from rlvitals.errors import UnreadableLog
+from rlvitals.storage.missing_path import missing_path
 
 if TYPE_CHECKING:
     from rlvitals.checkpoints.inspect_run import Inspection
@@ -69,8 +70,10 @@ def _folder(path: Path) -> Path:
     """
     from rlvitals.checkpoints import naming
 
+    if not path.exists():
+        raise missing_path(path)
     if not path.is_dir():
-        problem = "a file, not a run's folder" if path.exists() else "there is nothing at this path"
+        problem = "a file, not a run's folder"
         raise UnreadableLog(problem, where=str(path), hint=f"rlvitals doctor {path}")
     return naming.run_of(path)
 

@@ -63,6 +63,14 @@ def add_free(parser: ArgumentParser) -> None:
         add_option(parser, "diagnose", key)
 
 
+def add_paths(parser: ArgumentParser, content: str) -> None:
+    """Add the paths to read: any number, the working folder where there is none."""
+    parser.add_argument(
+        "paths", nargs="*", type=Path, default=[Path()], metavar="PATH",
+        help=f"{content} (default: the working folder)",
+    )  # fmt: skip
+
+
 def settings_for(path: Path, args: Namespace) -> Settings:
     """Merge flags, environment, settings file and defaults; earlier ones take precedence."""
     flag_values = {section: _read_section(section, args) for section in settings.FLAG_SECTIONS}

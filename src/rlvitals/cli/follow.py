@@ -33,6 +33,7 @@ from rlvitals.cli import diagnose, flags
 from rlvitals.cli.command import EXIT_UNDECIDED, Command, diagnose_command
 from rlvitals.errors import UnreadableLog, UsageError, harmless
 from rlvitals.settings import Settings
+from rlvitals.storage.missing_path import missing_path
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
@@ -49,9 +50,7 @@ CLEAR_LINE = "\r\x1b[K"  # carriage return, then erase to the end of the line
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the paths, the stop condition, the judgement and the output."""
-    parser.add_argument(
-        "paths", nargs="+", type=Path, metavar="PATH", help="a log, a run's folder, or one of runs"
-    )
+    flags.add_paths(parser, "a log, a run's folder, or one of runs")
     ends = parser.add_mutually_exclusive_group()
     ends.add_argument("--once", action="store_true", help="print the current state and exit")
     ends.add_argument(
@@ -124,8 +123,7 @@ def _check_paths(args: Namespace) -> None:
     for path in args.paths:
         if not os.path.lexists(path):
             if args.once:
-                hint = f"ls {path.parent}, or without --once to wait for it"
-                raise UnreadableLog("there is nothing at this path", where=str(path), hint=hint)
+                raise missing_path(path)
             sys.stderr.write(f"nothing is at {harmless(str(path))} yet: waiting for it\n")
 
 
@@ -181,7 +179,7 @@ def _ask_stops(changes: "Iterable[Change]", watch: "Watch") -> "Iterator[Change]
 def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
     return [
         EXIT_UNDECIDED if run.diagnosis is None else diagnose.code(run.diagnosis, fail_on)
-        for run in watch.runs
+        for run in watch.unique_runs
     ]
 
 

@@ -1,12 +1,13 @@
 """Run a training, unchanged, and record what it logs to other trackers.
 
 The calls that the command's Python processes make to wandb, trackio, swanlab, mlflow and to the
-SummaryWriter of torch and tensorboardX are recorded into a run folder. With --beside, the default,
-the libraries work as usual; with --instead, wandb, trackio, swanlab and the writers are replaced
-by substitutes that need no account, no network and no installation.
+SummaryWriter of torch and tensorboardX are recorded into a run folder, and so are the rows of
+Stable-Baselines3's logger with the algorithm's hyperparameters. With --beside, the default, the
+libraries work as usual; with --instead, wandb, trackio, swanlab and the writers are replaced by
+substitutes that need no account, no network and no installation.
 
-At the end the folder and the verdict are printed on stderr. A second run of the same program is
-recorded into FOLDER-2, and so on; ranks of one launch share a folder.
+The folder is printed on stderr at the start, and the verdict at the end. A second run of the same
+program is recorded into FOLDER-2, and so on; ranks of one launch share a folder.
 
 exit code: that of the command
            2  wrong usage, or the command cannot be started
@@ -21,6 +22,7 @@ examples:
 
 import os
 import secrets
+import shlex
 import sys
 import time
 from argparse import REMAINDER, ArgumentParser, Namespace
@@ -75,6 +77,9 @@ def run(args: Namespace) -> int:
         raise UsageError("which command?", hint="rlvitals run -- python train.py")
     command.check(arguments)
     folder = args.output or Path("runs", _default_name(arguments))
+    path = harmless(shlex.quote(os.path.relpath(folder)))
+    sys.stderr.write(f"rlvitals: recording into {path}; to watch: rlvitals follow {path}\n")
+    sys.stderr.flush()
     # A process that the command leaves behind may still claim a folder as this one is removed.
     with TemporaryDirectory(prefix="rlvitals-run-", ignore_cleanup_errors=True) as claims:
         environ = command.environment(args.mode, folder, Path(claims), os.environ)
@@ -83,11 +88,11 @@ def run(args: Namespace) -> int:
     if not folders:
         sys.stderr.write(
             "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "
-            "and no SummaryWriter wrote, in a Python process of the command\n  try: rlvitals "
-            "diagnose FOLDER reads the CSV, JSON and log files that the command wrote; printed "
-            "lines are read from a file: COMMAND | tee train.log; to record a run, "
-            'tensorboard_log= in Stable-Baselines3, report_to="tensorboard" in transformers and '
-            "TRL; --instead, where a tracker wants an account\n"
+            "no SummaryWriter wrote and Stable-Baselines3 trained nothing, in a Python process of "
+            "the command\n  try: rlvitals diagnose FOLDER reads the CSV, JSON and log files that "
+            "the command wrote; printed lines are read from a file: COMMAND | tee train.log; to "
+            'record a run, report_to="tensorboard" in transformers and TRL; --instead, where a '
+            "tracker wants an account\n"
         )
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")

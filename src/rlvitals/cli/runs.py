@@ -22,7 +22,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags, judging
 from rlvitals.cli.command import Command
@@ -38,8 +38,9 @@ LARGE_RUN_BYTES = 64 << 20  # reading the last values of so many bytes takes 0.1
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and the search."""
     parser.add_argument(
-        "root", type=Path, nargs="?", metavar="ROOT", help="a folder with run folders, or a URL"
-    )
+        "root", type=Path, nargs="?", default=Path(), metavar="ROOT",
+        help="a folder with run folders, or a URL (default: the working folder)",
+    )  # fmt: skip
     parser.add_argument(
         "--search", nargs="+", default=[], metavar="WORD", help="only runs that match every word"
     )
@@ -66,7 +67,7 @@ def run(args: Namespace) -> int:
 
     if args.index:
         return _list_from_store(args)
-    root: Path = args.root or _refuse()
+    root: Path = args.root
     if (bucket := hosted.parse(root)) is not None:
         return _list_bucket(bucket.location, args)
     find_run_folders.run_folders(root)  # raises if there is none
@@ -91,11 +92,6 @@ def run(args: Namespace) -> int:
         are = "1 run is" if len(large) == 1 else f"{len(large)} runs are"
         print(f"{are} large and read faster once packed: rlvitals compact {root}")
     return 0
-
-
-def _refuse() -> NoReturn:
-    hint = "rlvitals runs ROOT, or --index clickhouse://host/db"
-    raise UsageError("no folder is named", where="ROOT", hint=hint)
 
 
 def _list_from_store(args: Namespace) -> int:

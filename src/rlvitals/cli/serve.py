@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 from rlvitals.cli import flags
 from rlvitals.cli.command import EXIT_OK, Command
 from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.storage.missing_path import missing_path
 
 if TYPE_CHECKING:  # loaded where they are used
     from starlette.applications import Starlette
@@ -112,8 +113,11 @@ def _root(path: Path) -> Path:
     from rlvitals.hosted import fetch
 
     folder = fetch.keep_up_to_date(path)
+    if not folder.exists():
+        raise missing_path(path)
     if not folder.is_dir():
-        raise UnreadableLog("there is no folder at this path", where=str(path), hint="ls")
+        hint = f"rlvitals serve {folder.parent}"
+        raise UnreadableLog("a file, not a folder of runs", where=str(path), hint=hint)
     return folder
 
 

@@ -47,8 +47,9 @@ if TYPE_CHECKING:  # they load numpy
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the sources, the age and the output."""
     parser.add_argument(
-        "paths", nargs="*", type=Path, metavar="SOURCE", help="location of the runs"
-    )
+        "paths", nargs="*", type=Path, metavar="SOURCE",
+        help="location of the runs (default: the working folder)",
+    )  # fmt: skip
     flags.add_index(parser)
     parser.add_argument(
         "--since",
@@ -71,11 +72,12 @@ def run(args: Namespace) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.views import runs_table, triage_table
 
-    if bool(args.paths) == bool(args.index):
+    if args.paths and args.index:
         hint = "rlvitals triage runs, or rlvitals triage --index clickhouse://host/db"
         raise UsageError("name either sources or --index", where="triage", hint=hint)
     if args.index:
         return _triage_index(args)
+    args.paths = args.paths or [Path()]
     settings = flags.settings_for(args.paths[0], args)
     routes = flags.alert_routes(args)
     since_s = None if args.since is None else clock.now(settings.diagnose.now) - args.since

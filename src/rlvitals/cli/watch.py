@@ -29,9 +29,7 @@ BADNESS = ("failed", "hung", "collapsed", "unstable", "stalled", "unknown", "pla
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the paths and the flags of judging."""
-    parser.add_argument(
-        "paths", nargs="+", type=Path, metavar="PATH", help="a log, a run's folder, or one of runs"
-    )
+    flags.add_paths(parser, "a log, a run's folder, or one of runs")
     parser.add_argument("--once", action="store_true", help="print the screen once and exit")
     for key in ("only", "ignore", "profile"):
         flags.add_option(parser, "diagnose", key)
@@ -86,16 +84,16 @@ def _head(watch: "Watch") -> str:
 
 
 def _list_runs(watch: "Watch") -> "list[WatchedRun]":
-    """Return the runs as the screen shows them, the worst first."""
+    """Return the runs as the screen shows them: growing ones first, of each the worst first."""
     from rlvitals.tracking import clock
     from rlvitals.views.watch_frame import WatchedRun
 
     time_s = clock.now()
     runs = [
         WatchedRun(each.name, each.state(time_s), each.diagnosis, read_console(each.run.root))
-        for each in watch.runs
+        for each in watch.unique_runs
     ]
-    return sorted(runs, key=lambda run: (_badness(run), run.name))
+    return sorted(runs, key=lambda run: (run.state != "growing", _badness(run), run.name))
 
 
 def _badness(run: "WatchedRun") -> int:

@@ -72,6 +72,8 @@ def groups(members: Sequence[Member], by: Sequence[str] = ()) -> tuple[RunGroup,
             member
         )
     label_keys = _select_label_keys(group_keys, list(groups_by_values))
+    if PATH_KEY not in label_keys:  # a path says what the user compares
+        label_keys += [key for key in _order_by_meaning(group_keys) if key not in label_keys]
     labels = _number_duplicates(
         [_label(group_keys, values, label_keys) for values in groups_by_values]
     )
@@ -127,7 +129,7 @@ def _select_label_keys(
     keys: Sequence[str], rows: Sequence[tuple[Setting | None, ...]]
 ) -> list[str]:
     """Select the settings that distinguish the groups in a label, most distinctive first."""
-    order = sorted(keys, key=lambda key: (key != PATH_KEY, metrics.find(key) is None))
+    order = _order_by_meaning(keys)
     label_keys: list[str] = []
     group_count = 1
     while group_count < len(rows):
@@ -135,6 +137,11 @@ def _select_label_keys(
         best_key = max(order, key=lambda key: counts[key])
         label_keys, group_count = [*label_keys, best_key], counts[best_key]
     return label_keys
+
+
+def _order_by_meaning(keys: Sequence[str]) -> list[str]:
+    """Return the path first, then the settings that the catalogue knows."""
+    return sorted(keys, key=lambda key: (key != PATH_KEY, metrics.find(key) is None))
 
 
 def _count_distinct(
@@ -154,7 +161,13 @@ def _label(keys: Sequence[str], values: Sequence[Setting | None], label_keys: Se
         for key in label_keys
     ]
     label = ", ".join(texts) or "all runs"
-    return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1]}…"
+    if len(label) <= MAX_LABEL_CHARS:
+        return label
+    for count in range(len(texts) - 1, 0, -1):
+        short = f"{', '.join(texts[:count])} and {len(texts) - count} more"
+        if len(short) <= MAX_LABEL_CHARS:
+            return short
+    return f"{label[: MAX_LABEL_CHARS - 1]}…"
 
 
 def _number_duplicates(labels: Sequence[str]) -> list[str]:

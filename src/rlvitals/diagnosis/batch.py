@@ -69,11 +69,12 @@ def diagnose(
 def list_once(runs: Sequence[Run], answers: Sequence[Answer]) -> list[tuple[Run, Answer]]:
     """Leave out runs that another tracker logged too; the notes of the run kept name them."""
     traces = {i: answer.trace for i, answer in enumerate(answers) if isinstance(answer, Diagnosis)}
-    trackers = [frozenset(reader.name for _, reader in run.files) for run in runs]
-    copies = duplicates.find({i: (trackers[i], trace) for i, trace in traces.items()})
+    copies = duplicates.find(
+        {i: duplicates.identify(runs[i].trackers, trace) for i, trace in traces.items()}
+    )
     notes: dict[int, list[str]] = defaultdict(list)
     for copy, fullest in sorted(copies.items()):
-        names = ", ".join(sorted(trackers[copy]))
+        names = ", ".join(sorted(runs[copy].trackers))
         file = runs[copy].files[0][0] if runs[copy].files else runs[copy].root
         notes[fullest].append(f"{file} ({names}) logs the same training: not listed")
     results = [(run, answers[i]) for i, run in enumerate(runs)]

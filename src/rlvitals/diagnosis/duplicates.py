@@ -1,77 +1,134 @@
 """Find runs that are one training, logged by several trackers into folders of their own.
 
-    copies = find({0: (trackers, trace), ...})
+    copies = find({0: identify(trackers, trace), ...})
 
 Two runs are one training where different trackers logged them, an outcome that both have moves and
-is the same at the same steps, and nothing that both have differs. Two seeds that begin alike, and
-a training that was repeated with the same tracker, are two runs.
+is the same at the same steps, and nothing that both have differs. Of two runs that go on, one may
+be some rows behind. Two seeds that begin alike, and a training that was repeated with the same
+tracker, are two runs.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
-from hashlib import sha256
-from itertools import pairwise
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rlvitals.rules.going_on import goes_on
 from rlvitals.types import Series, Trace
 
+Key = TypeVar("Key", bound=Hashable)
+Points = tuple[NDArray[np.int64], NDArray[np.float32]]  # steps and values, [points]
 
-def find(runs: Mapping[int, tuple[frozenset[str], Trace]], min_values: int = 10) -> dict[int, int]:
-    """Return the index of each copy, and that of the run which it is a copy of.
 
-    `runs` are (trackers, trace). Of several copies the run with the most series and settings is
-    the one that is kept. An outcome of fewer than `min_values` different values proves nothing:
-    many failed runs have the same.
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells one training from another, without the rows of its log."""
+
+    trackers: frozenset[str]
+    outcomes: Mapping[str, Points]  # those that move
+    openings: Mapping[str, bytes]  # digest of each until it has taken enough values
+    digests: Mapping[str, bytes]  # of each series but clocks and speeds
+    seed: str
+    extent: tuple[int, int]  # number of series and of settings
+    grows: bool
+
+
+def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> Identity:
+    """Return what tells a run from others.
+
+    `trackers` are the names of the readers of its files; `grew`: it was seen to grow.
     """
-    if len({trackers for trackers, _ in runs.values()}) == 1:
-        return {}
-    by_outcome: dict[tuple[str, bytes], list[int]] = defaultdict(list)
-    for index, (_, trace) in runs.items():
-        for name, series in trace.series.items():
-            if name.startswith("outcome/") and _count_values(series) >= min_values:
-                by_outcome[name, _content(series)].append(index)
-    groups: dict[int, set[int]] = {}  # the runs of each run's training
-    for indices in by_outcome.values():
-        for first, second in pairwise(indices):
-            if _is_same(runs[first][1], runs[second][1]):
-                group = groups.get(first, {first}) | groups.get(second, {second})
-                groups |= dict.fromkeys(group, group)
-    copies: dict[int, int] = {}
-    for index, group in groups.items():
-        fullest = max(group, key=lambda member: (*_extent(runs[member][1]), -member))
-        count = sum(len(runs[member][0]) for member in group)
-        # Nobody can say which of two trainings a third log belongs to.
-        if index != fullest and count == len(frozenset().union(*(runs[m][0] for m in group))):
-            copies[index] = fullest
-    return copies
-
-
-def _is_same(trace: Trace, second: Trace) -> bool:
-    """Return whether two runs with the same outcome agree in all that both have."""
-    return _agree(trace.settings, second.settings) and all(
-        _content(trace.series[name]) == _content(second.series[name])
-        for name in trace.series.keys() & second.series.keys()
-        if not name.startswith(("throughput/", "progress/"))  # each tracker's own clock
+    points = {name: _points(series) for name, series in trace.series.items()}
+    lengths = {
+        name: _opening_length(points[name][1]) for name in points if name.startswith("outcome/")
+    }
+    outcomes = {name: points[name] for name, length in lengths.items() if length}
+    return Identity(
+        trackers,
+        outcomes,
+        {name: _digest(*outcomes[name], lengths[name]) for name in outcomes},
+        {
+            name: _digest(*columns, len(columns[0]))
+            for name, columns in points.items()
+            if not name.startswith(("throughput/", "progress/"))  # each tracker's own clock
+        },
+        str(trace.settings.get("seed", "")),
+        (len(trace.series), len(trace.settings)),
+        grew or goes_on(trace),
     )
 
 
-def _agree(first: Mapping[str, object], second: Mapping[str, object]) -> bool:
-    seeds = {str(each["seed"]) for each in (first, second) if "seed" in each}
-    return len(seeds) <= 1
+def find(runs: Mapping[Key, Identity]) -> dict[Key, Key]:
+    """Return each run that is a copy, and the run that it is a copy of.
+
+    Of several copies the run with the most series and settings is the one that is kept.
+    """
+    if len({run.trackers for run in runs.values()}) <= 1:
+        return {}
+    by_opening: dict[tuple[str, bytes], list[Key]] = defaultdict(list)
+    for key, run in runs.items():
+        for opening in run.openings.items():
+            by_opening[opening].append(key)
+    groups: dict[Key, set[Key]] = {}  # the runs of each run's training
+    for keys in by_opening.values():
+        for first, second in combinations(keys, 2):
+            if _is_same(runs[first], runs[second]):
+                group = groups.get(first, {first}) | groups.get(second, {second})
+                groups |= dict.fromkeys(group, group)
+    order = {key: position for position, key in enumerate(runs)}
+    copies: dict[Key, Key] = {}
+    for key, group in groups.items():
+        fullest = max(group, key=lambda member: (*runs[member].extent, -order[member]))
+        count = sum(len(runs[member].trackers) for member in group)
+        # Nobody can say which of two trainings a third log belongs to.
+        if key != fullest and count == len(frozenset().union(*(runs[m].trackers for m in group))):
+            copies[key] = fullest
+    return copies
 
 
-def _content(series: Series) -> bytes:
-    """Return a digest of the steps and finite values, as TensorBoard stores them: in 32 bits."""
+def _is_same(first: Identity, second: Identity) -> bool:
+    """Return whether two runs with the same opening of an outcome are one training."""
+    if first.trackers & second.trackers or len({first.seed, second.seed} - {""}) > 1:
+        return False
+    if first.grows and second.grows:
+        return all(
+            _begins_alike(first.outcomes[name], second.outcomes[name])
+            for name in first.outcomes.keys() & second.outcomes.keys()
+        )
+    shared = first.digests.keys() & second.digests.keys()
+    return all(first.digests[name] == second.digests[name] for name in shared)
+
+
+def _begins_alike(first: Points, second: Points) -> bool:
+    """Return whether the shorter of two series begins the other."""
+    count = min(len(first[0]), len(second[0]))
+    return np.array_equal(first[0][:count], second[0][:count]) and np.array_equal(
+        first[1][:count], second[1][:count]
+    )
+
+
+def _points(series: Series) -> Points:
+    """Return the steps and finite values, as TensorBoard stores them: in 32 bits."""
     points = series.finite()
     with np.errstate(over="ignore"):
-        values = points.values.astype(np.float32)
-    return sha256(points.steps.astype(np.int64).tobytes() + values.tobytes()).digest()
+        return points.steps.astype(np.int64), points.values.astype(np.float32)
 
 
-def _count_values(series: Series) -> int:
-    return len(np.unique(series.finite().values))
+def _digest(steps: NDArray[np.int64], values: NDArray[np.float32], count: int) -> bytes:
+    return blake2b(steps[:count].tobytes() + values[:count].tobytes(), digest_size=16).digest()
 
 
-def _extent(trace: Trace) -> tuple[int, int]:
-    return len(trace.series), len(trace.settings)
+def _opening_length(values: NDArray[np.float32], min_values: int = 10) -> int:
+    """Return the number of points with `min_values` different values, 0 where there are fewer.
+
+    Fewer prove nothing: many failed runs have the same few.
+    """
+    _, firsts = np.unique(values, return_index=True)
+    if len(firsts) < min_values:
+        return 0
+    return int(np.sort(firsts)[min_values - 1]) + 1

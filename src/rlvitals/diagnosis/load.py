@@ -132,13 +132,11 @@ def members(
         from rlvitals.diagnosis.ray_map import ray_map  # noqa: PLC0415 - it is seldom asked for
 
         results = [*ray_map(read, new_runs, ray_address)]
-    traces = {
-        i: (frozenset(reader.name for _, reader in run.files), trace)
-        for i, (run, trace) in enumerate(zip(new_runs, results, strict=True))
-        if isinstance(trace, Trace)
-    }
-    copies = duplicates.find(traces)
-    loaded = [Member(trace, str(path)) for i, (_, trace) in traces.items() if i not in copies]
+    traces = {i: trace for i, trace in enumerate(results) if isinstance(trace, Trace)}
+    copies = duplicates.find(
+        {i: duplicates.identify(new_runs[i].trackers, trace) for i, trace in traces.items()}
+    )
+    loaded = [Member(trace, str(path)) for i, trace in traces.items() if i not in copies]
     return loaded, [error for error in results if isinstance(error, UnreadableLog)]
 
 

@@ -135,6 +135,15 @@ class Quiet:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """A run is the same training as another, logged by another tracker: it is listed no more."""
+
+    run: str
+    time: float
+    original: str  # the other run's name
+
+
+@dataclass(frozen=True, slots=True)
 class Vanished:
     """The files of a run were deleted, or belong to another run now."""
 
@@ -174,6 +183,7 @@ Change = (
     | Restarted
     | Ended
     | Quiet
+    | Copy
     | Vanished
     | Unreadable
     | Readable

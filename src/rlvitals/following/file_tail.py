@@ -65,6 +65,11 @@ class FileTail:
         """Whether the file no longer exists."""
         return not os.path.lexists(self.path)
 
+    @property
+    def changed_at(self) -> float:
+        """Time of its last change, in seconds since the epoch; 0 if it does not exist."""
+        return max((sign[1] for sign in self._signs or self._sign()), default=0) / 1e9
+
     def is_failing(self, time_s: float) -> bool:
         """Return whether it has been unreadable for longer than a write may take."""
         return self.problem is not None and time_s - self._failed >= FAILURE_SECONDS

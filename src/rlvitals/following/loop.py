@@ -4,8 +4,9 @@
     for change in follow(watch):
         ...
 
-Reading is done first at each look and is never delayed by judging: a judgement takes as long as a
-hundred readings, so only as many are made at once as a look has time for. The interval between
+New points are read first at each look and are never delayed by judging: a judgement takes as long
+as a hundred readings, so only as many are made at once as a look has time for. Of many runs that
+were never read, a look reads the newest ones, as many as it has time for. The interval between
 looks is bounded by their cost, for any disk and any number of runs.
 """
 
@@ -13,17 +14,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rlvitals.following.changes import Change, Renamed
+from rlvitals.diagnosis import duplicates
+from rlvitals.following.changes import Change, Copy, Renamed
 from rlvitals.following.file_tail import FileTail
 from rlvitals.following.folder_tree import DATABASE_READERS, FolderTree
 from rlvitals.following.run import FollowedRun, Judge
+from rlvitals.readers import native
 from rlvitals.readers.discovery.sources import Run
+from rlvitals.rules.going_on import LIVE
 from rlvitals.tracking import clock
 
 LOOK_SECONDS = 1.0  # seconds from one look to the next
 REST_FACTOR = 9.0  # times what reading took that it then rests, at least: a tenth of a core
 MAX_REST_SECONDS = 30.0  # seconds that it ever rests
-MAX_JUDGING_SECONDS = 0.25  # seconds of judging at one look, and the judgement under way
+# Seconds of judging at one look, and the judgement under way; reading new runs may take twice that.
+MAX_JUDGING_SECONDS = 0.25
 
 
 class Watch:
@@ -50,23 +55,29 @@ class Watch:
         self._began = self._spent = 0.0
 
     @property
+    def unique_runs(self) -> tuple[FollowedRun, ...]:
+        """The runs, each training once: without copies that another tracker logged."""
+        return tuple(run for run in self.runs if not run.is_copy)
+
+    @property
     def waiting(self) -> tuple[FolderTree, ...]:
         """The paths at which there is nothing to read yet."""
         return tuple(tree for tree in self._trees if tree.problem is not None)
 
     def look(self, *, patient: bool = False) -> Iterator[Change]:
-        """Yield what changed. `patient`: make all pending judgements, however long they take."""
+        """Yield what changed. `patient`: read and judge every run, however long it takes."""
         self._began = self._timer()
         time_s = self._clock()
         for tree in self._trees:
             if tree.may_differ(time_s):
                 yield from self._update_runs(tree, tree.find(time_s), time_s)
         self._spent = 0.0  # not with what is done about the changes meanwhile
-        for followed in self.runs:
+        for followed in [run for run in self.runs if run.is_read]:
             start = self._timer()
             changes = list(followed.look(time_s))
             self._spent += self._timer() - start
-            yield from changes
+            yield from () if followed.is_copy else changes
+        yield from self._read_new_runs(time_s, patient=patient)
         self._looks += 1
         yield from self._judge_pending(time_s, patient=patient)
 
@@ -79,16 +90,52 @@ class Watch:
     def is_over(self) -> bool:
         """Whether there are runs, and no change is expected of any."""
         time_s = self._clock()
-        return bool(self.runs) and all(followed.is_over(time_s) for followed in self.runs)
+        return bool(self.runs) and all(followed.is_over(time_s) for followed in self.unique_runs)
+
+    def _read_new_runs(self, time_s: float, *, patient: bool) -> Iterator[Change]:
+        """Read runs for the first time, the newest first."""
+        start = self._timer()
+        unread = [run for run in self.runs if not run.is_read]
+        for followed in unread if patient else sorted(unread, key=lambda run: -run.changed_at):
+            yield from followed.look(time_s)
+            if not patient and self._timer() - start >= 2 * MAX_JUDGING_SECONDS:
+                return
 
     def _judge_pending(self, time_s: float, *, patient: bool) -> Iterator[Change]:
-        """Make pending judgements, the least recently judged run first."""
+        """Make pending judgements: of growing runs first, then the least recently judged.
+
+        Of the logs of one training our own comes first: the others turn out to be copies of it.
+        """
+
+        def priority(run: FollowedRun) -> tuple[bool, float, bool, float]:
+            is_foreign = native.READER.name not in run.run.trackers
+            return time_s - run.changed_at >= LIVE, run.judged_at, is_foreign, -run.changed_at
+
         start = self._timer()
         pending = [followed for followed in self.runs if followed.needs_judging(time_s)]
-        for followed in sorted(pending, key=lambda run: run.judged_at):
-            yield from followed.judge(time_s)
-            if not patient and self._timer() - start >= MAX_JUDGING_SECONDS:
+        if patient:
+            changes_by_run = [(followed, list(followed.judge(time_s))) for followed in pending]
+            yield from self._find_copies(time_s)
+            for followed, changes in changes_by_run:
+                yield from () if followed.is_copy else changes
+            return
+        for followed in sorted(pending, key=priority):
+            changes = list(followed.judge(time_s))
+            yield from self._find_copies(time_s)
+            yield from () if followed.is_copy else changes
+            if self._timer() - start >= MAX_JUDGING_SECONDS:
                 return
+
+    def _find_copies(self, time_s: float) -> Iterator[Change]:
+        """Yield the runs that turn out to be the training of another, logged by another tracker."""
+        for tree in self._trees:  # what is named as a path is listed, copy or not
+            runs = [run for run in self.runs if self._owner[id(run)] is tree and not run.vanished]
+            identities = {i: run.identity for i, run in enumerate(runs) if run.identity}
+            copies = duplicates.find(identities)
+            for i, followed in enumerate(runs):
+                if i in copies and not followed.is_copy:
+                    yield Copy(followed.name, time_s, runs[copies[i]].name)
+                followed.is_copy = i in copies
 
     def _update_runs(
         self, tree: FolderTree, runs: Sequence[Run], time_s: float

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
+from rlvitals.diagnosis.duplicates import Identity, identify
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.following.changes import (
     Change,
@@ -48,6 +49,8 @@ class FollowedRun:
         self.run = run
         self.name = run.name  # display name, unique among the followed runs
         self.diagnosis: Diagnosis | None = None
+        self.identity: Identity | None = None  # of the last diagnosis
+        self.is_copy = False  # of a run that another tracker logged
         self.vanished = False
         self._files = {path: FileTail(path, reader) for path, reader in run.files}
         self._judge, self._new = judge, new
@@ -66,6 +69,16 @@ class FollowedRun:
     def points(self) -> int:
         """Number of points read so far."""
         return sum(file.state.columns.points for file in self._files.values())
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its files were read at least once."""
+        return self._found
+
+    @property
+    def changed_at(self) -> float:
+        """Time of the last change of its files, in seconds since the epoch."""
+        return max((file.changed_at for file in self._files.values()), default=0.0)
 
     @property
     def moves(self) -> bool:
@@ -97,7 +110,7 @@ class FollowedRun:
     def is_over(self, time_s: float) -> bool:
         """Return whether no change is expected: it ended, vanished, or is silent for long."""
         silent = self.silence(time_s)
-        if self.needs_judging(time_s):
+        if not self.is_read or self.needs_judging(time_s):
             return False
         return (
             self._over
@@ -161,6 +174,7 @@ class FollowedRun:
         logs = sources.together(self.run, {path: f.log for path, f in self._files.items()})
         diagnosis = self._judge(self.run, logs, time_s, self._grew)
         previous, self.diagnosis = self.diagnosis, diagnosis
+        self.identity = identify(self.run.trackers, diagnosis.trace)
         first = self._judged is None
         self._judged, self._points = time_s, self.points
         cycle = diagnosis.trace.lifecycle
@@ -248,6 +262,7 @@ class FollowedRun:
                 self._step,
             )
         self.diagnosis, self._judged, self._points = None, None, 0
+        self.identity, self.is_copy = None, False
         self._over = self._spent = False
 
     def _usual_silence(self) -> float:

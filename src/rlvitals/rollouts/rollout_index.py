@@ -26,6 +26,7 @@ from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
 from rlvitals.rollouts.dialects.rollout_dialect import Dialect, Record
 from rlvitals.rollouts.records import first, read_records
 from rlvitals.rollouts.rollout_columns import ROW, Builder, Rollouts
+from rlvitals.storage.missing_path import missing_path
 from rlvitals.storage.safe_files import atomic_write
 
 ROLLOUT_INDEX_VERSION = 2  # of the cache's content; another one is built anew
@@ -43,9 +44,10 @@ def read(path: Path) -> Rollouts:
     root = path if path.is_dir() else path.parent
     files = find(path)
     if not files:
-        problem = "no rollouts are here" if path.exists() else "there is no such file or folder"
+        if not path.exists():
+            raise missing_path(path)
         raise UnreadableLog(
-            problem,
+            "no rollouts are here",
             where=str(path),
             hint="the help of samples lists the frameworks whose rollouts are read",
         )

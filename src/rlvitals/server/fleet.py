@@ -27,6 +27,7 @@ from rlvitals.storage.run_query import Indexed, RunQuery
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # loaded behind the first page
+    from rlvitals.diagnosis.duplicates import Identity
     from rlvitals.diagnosis.engine import Diagnosis
     from rlvitals.following.folder_tree import FolderTree
 
@@ -72,6 +73,8 @@ class Fleet:
         self._tree_entries: dict[str, Entry] = {}
         self._marks: dict[str, str] = {}  # state of each run's files
         self._judgements: dict[str, _Judgement] = {}
+        self._identities: dict[str, Identity] = {}  # of the judged runs
+        self._copies: dict[str, str] = {}  # runs without a line, and the run each is a copy of
         self._lock = threading.RLock()  # of the lines
         self._index_lock = (
             threading.Lock()
@@ -215,7 +218,7 @@ class Fleet:
             for key, entry in foreign.items():
                 self.entries[key] = entry
                 self._marks[key] = run_files.fingerprint(entry)
-                if key not in self.rows:
+                if key not in self.rows and key not in self._copies:
                     self._put(Summary(key, entry.run.name if entry.run else key))
             for key in self.rows.keys() - foreign.keys() - {item.path for item in indexed}:
                 self._remove(key)
@@ -246,7 +249,8 @@ class Fleet:
         """Add the runs of the index, and update the steps of those that are shown."""
         with self._lock:
             for item in indexed:
-                key = item.path
+                if (key := item.path) in self._copies:
+                    continue
                 self.entries[key] = Entry(key, self.root / item.path, None)
                 self._marks[key] = f"{item.status} {item.step} {item.time}"
                 row = self.rows.get(key)
@@ -263,7 +267,9 @@ class Fleet:
             unjudged = set(self._index.unjudged(self._judge_id))
         with self._lock:
             foreign = {key for key, entry in self.entries.items() if entry.run is not None}
-            keys = [key for key in unjudged | foreign if self._is_stale(key, time_s)]
+            # A run that an earlier server judged may be the same training as a foreign one.
+            unknown = self.rows.keys() - self._identities.keys() if foreign else set()
+            keys = [key for key in unjudged | foreign | unknown if self._is_stale(key, time_s)]
             rows = self.rows
             order = {"failed": 0, "killed": 0, "running": 1}
             return sorted(
@@ -296,8 +302,8 @@ class Fleet:
             answer = error
         line = None
         with self._lock:
-            self._judgements[key] = _Judgement(clock.now(), mark)
             if isinstance(answer, UnreadableLog):
+                self._judgements[key] = _Judgement(clock.now(), mark)
                 self._put(fleet_line.from_error(row, answer.problem))
             else:
                 line = self._store(key, answer)
@@ -308,12 +314,25 @@ class Fleet:
         """Show a diagnosis and return its line."""
         from rlvitals.server import run_summary  # noqa: PLC0415 - behind the first page
 
-        row = self.rows[key]
+        row, mark, previous = self.rows[key], self._marks.get(key, ""), self._judgements.get(key)
         line = run_summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
-        self._judgements[key] = _Judgement(clock.now(), self._marks.get(key, ""))
+        self._judgements[key] = _Judgement(clock.now(), mark)
         self._put(line)
-        self.on_judged(key, diagnosis)
+        self._hide_copies(key, diagnosis, grew=previous is not None and previous.mark != mark)
+        if key not in self._copies:
+            self.on_judged(key, diagnosis)
         return line
+
+    def _hide_copies(self, key: str, diagnosis: "Diagnosis", *, grew: bool) -> None:
+        """Remove the lines of runs that another tracker logged, too."""
+        from rlvitals.diagnosis import duplicates  # noqa: PLC0415 - behind the first page
+
+        trackers = run_files.trackers(self.entries[key])
+        self._identities[key] = duplicates.identify(trackers, diagnosis.trace, grew=grew)
+        for copy, original in duplicates.find(self._identities).items():
+            if copy in self.rows:
+                self._copies[copy] = original
+                self._remove_line(copy)
 
     def _keep(self, line: Summary) -> None:
         """Keep the line of a run folder in the index for the next start."""
@@ -334,10 +353,13 @@ class Fleet:
             self.channel.publish("row", {"row": asdict(row), "lamps": self.lamps})
 
     def _remove(self, key: str) -> None:
+        for values in (self.entries, self._marks, self._judgements, self._identities):
+            values.pop(key, None)
+        self._copies = {copy: name for copy, name in self._copies.items() if name != key}
+        self._remove_line(key)
+
+    def _remove_line(self, key: str) -> None:
         self.lamps[self.rows.pop(key).lamp] -= 1
-        self.entries.pop(key, None)
-        self._marks.pop(key, None)
-        self._judgements.pop(key, None)
         self.channel.publish("removed", {"key": key, "lamps": self.lamps})
 
     def _update_differing(self) -> None:

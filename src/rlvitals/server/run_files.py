@@ -42,6 +42,11 @@ def read_run(root: Path, entry: Entry) -> "Run":
     return run
 
 
+def trackers(entry: Entry) -> frozenset[str]:
+    """Return the names of the readers of a run's files."""
+    return frozenset({"rlvitals"}) if entry.run is None else entry.run.trackers
+
+
 def fingerprint(entry: Entry) -> str:
     """Return the sizes and times of a run's files: they differ where anything changed."""
     states = []

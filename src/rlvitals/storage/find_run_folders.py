@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import tail_index
+from rlvitals.storage.missing_path import missing_path
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_COPY, RUN_FILE
 
 MAX_FOLDER_DEPTH = 12  # folders below the root
@@ -31,6 +32,8 @@ def run_folders(root: Path) -> tuple[Path, ...]:
     if (root / BLOCKS_FOLDER).is_dir():  # whatever became of its run.json
         return (root,)
     folders = tuple(iter_run_folders(root))
+    if not folders and not os.path.lexists(root):
+        raise missing_path(root)
     if not folders:
         hint = "a run folder holds run.json and blocks/"
         raise UnreadableLog("no run folder of rlvitals here", where=str(root), hint=hint)

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvitals.comparison.assertions import GateResult
+from rlvitals.comparison.grouping import PATH_KEY, format_setting
 from rlvitals.comparison.result import Against, Comparison, RunScore, verdict
 from rlvitals.comparison.result import Group as Runs
 from rlvitals.comparison.statistics import Interval
@@ -136,6 +137,8 @@ def _how(result: Comparison, gate: GateResult | None = None) -> RenderableType:
     else:
         score += f"; {len(result.tasks)} tasks, each on its own scale: {_scale(result)}"
     rows.add_row(Text("score", "dim"), Text(harmless(score)))
+    for i, text in enumerate(_unlabelled_settings(result)):
+        rows.add_row(Text("" if i else "settings", "dim"), Text(harmless(text)))
     if any(math.isfinite(pair.difference.low) for pair in result.against):
         first = result.groups[0].typical
         precision = "approximate: so few seeds" if first.approximate else "10,000 resamples"
@@ -150,6 +153,21 @@ def _how(result: Comparison, gate: GateResult | None = None) -> RenderableType:
     for i, note in enumerate(result.notes):
         rows.add_row(Text("" if i else "notes", "dim"), Text(harmless(note)))
     return rows
+
+
+def _unlabelled_settings(result: Comparison, max_lines: int = 6) -> Iterator[str]:
+    """Yield the settings in which the groups differ and that their labels do not show."""
+    label = result.groups[0].label
+    keys = [
+        key
+        for key in result.groups[0].settings
+        if key != PATH_KEY and f"{key.rpartition('/')[2]}=" not in label
+    ]
+    for key in keys[:max_lines]:
+        values = (format_setting(group.settings[key]) for group in result.groups)
+        yield f"{key} is {', '.join(dict.fromkeys(values))}"
+    if len(keys) > max_lines:
+        yield f"and {len(keys) - max_lines:,} more that differ: --json lists them"
 
 
 def _failures(result: Comparison) -> Iterator[str]:

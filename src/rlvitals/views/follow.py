@@ -40,7 +40,7 @@ class Lines:
             return None
         self._printed[kind] = text.plain
         name = harmless(change.run)
-        self._width = min(max(self._width, cell_len(name)), 28)  # longer names are wrapped
+        self._width = min(max(self._width, cell_len(name)), 32)  # longer names are wrapped
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
         grid.add_column(width=self._width, overflow="fold")
@@ -105,6 +105,7 @@ def _life(  # noqa: PLR0911 - one for each kind of change
     | changes.Restarted
     | changes.Ended
     | changes.Quiet
+    | changes.Copy
     | changes.Vanished
     | changes.Unreadable
     | changes.Readable,
@@ -122,6 +123,9 @@ def _life(  # noqa: PLR0911 - one for each kind of change
         case changes.Quiet():
             text = f"no new row for {format_duration(change.seconds)}, at step {change.step:,}"
             return _with_head("quiet", "bold yellow", text)
+        case changes.Copy():
+            text = f"the same training as {change.original}, in another tracker's files"
+            return Text(f"{harmless(text)}: not listed", "dim")
         case changes.Vanished():
             return _with_head("gone", "bold", change.why)
         case changes.Unreadable():
@@ -141,14 +145,16 @@ def status(watch: Watch, now_s: float) -> str:
         paths = ", ".join(str(tree.path) for tree in watch.waiting)
         return harmless(f"{clock(now_s)}  waiting for a log in {paths}")
     counts = {"growing": 0, "quiet": 0, "over": 0}
-    for run in watch.runs:
+    for run in watch.unique_runs:
         counts[run.state(now_s)] += 1
-    runs = len(watch.runs)
+    runs = len(watch.unique_runs)
     states = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
-    ages = [run.silence(now_s) for run in watch.runs if run.moves]
+    ages = [run.silence(now_s) for run in watch.unique_runs if run.moves]
     age_text = f" · grew {format_duration(min(ages))} ago" if ages and min(ages) > 0 else ""
+    unjudged = sum(run.diagnosis is None and not run.vanished for run in watch.unique_runs)
+    backlog = f" · {unjudged:,} not judged yet" if unjudged and runs > 1 else ""
     states = states if runs != 1 else next(state for state, count in counts.items() if count)
-    return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{age_text}"
+    return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{backlog}{age_text}"
 
 
 def clock(seconds: float) -> str:

@@ -17,6 +17,7 @@ from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer.copy_files import Piece, SourceChanged, file_chunks, read_piece
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import find_run_folders
+from rlvitals.storage.missing_path import missing_path
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_FILE, is_run, read_about
 
 BACKUP_INDEX_FILE = "backup.json"
@@ -40,8 +41,10 @@ class Content:
 
 def find_content(folder: Path) -> Content:
     """Find the files of a run folder. Raises VitalsError if there is nothing to copy."""
+    if not folder.exists():
+        raise missing_path(folder)
     if not folder.is_dir():
-        problem = "this is a file, a folder is needed" if folder.exists() else "no such folder"
+        problem = "this is a file, a folder is needed"
         raise UnreadableLog(problem, where=str(folder), hint="name a run's folder")
     sealed, skipped, unreadable = _find_checkpoints(folder)
     names, links = _find_files(folder)

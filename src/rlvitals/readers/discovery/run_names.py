@@ -51,6 +51,15 @@ def _is_part(folder: Path) -> bool:
     )
 
 
+def folder_name(folder: Path) -> str:
+    """Return a folder's name, after its parent's where it says nothing of the run."""
+    folder = folder.resolve()
+    collections = "runs experiments outputs out data logdir log_dir saved models checkpoints tmp"
+    if _is_part(folder) or folder.name.lower() in collections.split():
+        return "/".join(folder.parts[-2:]).lstrip("/")
+    return folder.name or str(folder)
+
+
 def own_name(file: Path) -> str:
     """Return the name that a file gives its run; "" where it says what the file holds."""
     if "tfevents" in file.name:  # in the name of every TensorBoard file

@@ -35,6 +35,11 @@ class Run:
     notes: tuple[str, ...] = ()
     settings: tuple[Path, ...] = ()  # files that hold settings alone
 
+    @property
+    def trackers(self) -> frozenset[str]:
+        """The names of the readers of its files."""
+        return frozenset(reader.name for _, reader in self.files)
+
 
 def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
     """Find the runs at a path: a log file is one, a folder holds any number of them.
@@ -164,9 +169,6 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
     """Make the runs of one folder: one, unless its files have names of their own."""
     # A reader that tells the run's folder says that its files have no names of their own.
     stems = ["" if reader.home else run_names.own_name(file) for file, reader in files]
-    name = home.name or str(home)
-    if home == root:
-        name = root.resolve().name or str(root)
     inside = "" if home == root else str(home.relative_to(root))
     if all(stems) and len(set(stems)) > 1:
         by_name: dict[str, list[tuple[Path, Reader]]] = defaultdict(list)
@@ -177,7 +179,7 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
             for stem in sorted(by_name)
         ]
     called = next((reader.run_name(file) for file, reader in files if reader.run_name), "")
-    return [_run(called or inside or name, home, files, notes)]
+    return [_run(called or inside or run_names.folder_name(root), home, files, notes)]
 
 
 def _file_name(path: Path, reader: Reader) -> str:
@@ -187,7 +189,8 @@ def _file_name(path: Path, reader: Reader) -> str:
         return name
     file = path.resolve()
     is_only_log = reader.in_parts or not _has_company(file)
-    return file.parent.name if is_only_log else f"{file.parent.name}/{file.name}"
+    name = run_names.folder_name(file.parent)
+    return name if is_only_log else f"{name}/{file.name}"
 
 
 def _has_company(file: Path) -> bool:

@@ -2,10 +2,11 @@
 
 CleanRL and its kin write a Markdown table as "hyperparameters": `|param|value|`, `|-|-|`, then
 `|learning_rate|0.0003|` and so on. Tianshou's examples write `str(args)` as "args":
-`Namespace(task='CartPole-v1', lr=0.001)`.
+`Namespace(task='CartPole-v1', lr=0.001)`; transformers and TRL write `args.to_json_string()`.
 """
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Sequence
 
@@ -18,6 +19,8 @@ def settings_in(text: str) -> dict[str, Setting]:
     text = text.strip()
     if text.startswith("Namespace("):
         return dict(_namespace(text[:50_000]))
+    if text.startswith("{") and '"output_dir"' in text:
+        return _arguments(text)
     head, *rows = text.splitlines()[:10_000] or [""]
     return (
         dict(_table(rows))
@@ -26,6 +29,16 @@ def settings_in(text: str) -> dict[str, Setting]:
         )
         else {}
     )
+
+
+def _arguments(text: str) -> dict[str, Setting]:
+    """Return the plain arguments of transformers' JSON."""
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    plain = bool | int | float | str
+    return {key: value for key, value in arguments.items() if isinstance(value, plain)}
 
 
 def _table(rows: Sequence[str]) -> Iterator[tuple[str, Setting]]:

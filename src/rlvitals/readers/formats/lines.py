@@ -10,7 +10,6 @@ A last line without its newline is still being written ("20480" may read "20") a
 for the next call. Lines over 16 MB are skipped and counted, in bounded memory.
 """
 
-import os
 import stat
 import zlib
 from collections.abc import Iterator
@@ -19,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from rlvitals.errors import UnreadableLog, nearest
+from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import compressed
+from rlvitals.storage.missing_path import missing_path
 
 HEAD_BYTES = 65536  # what `claims` gets to see
 MAX_LINE_BYTES = 16 * 2**20
@@ -64,22 +64,17 @@ def open_stored(path: Path) -> Iterator[BinaryIO]:
             raise UnreadableLog(problem, where=str(path), hint=f"ls -l {path}")
         with path.open("rb") as file:
             yield file
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise UnreadableLog(
+                "a link to a file that does not exist", where=str(path), hint=f"ls -l {path}"
+            ) from None
+        raise missing_path(path) from None
     except OSError as error:
         reason = error.strerror or str(error)
-        hint = _suggest_path(path) if isinstance(error, FileNotFoundError) else f"ls -l {path}"
-        raise UnreadableLog(f"cannot read the log: {reason}", where=str(path), hint=hint) from None
-
-
-def _suggest_path(path: Path) -> str:
-    """Name what lies there and is spelt almost like the first part that does not exist."""
-    missing = path
-    while not os.path.lexists(missing.parent) and missing.parent != missing:
-        missing = missing.parent
-    try:
-        names = [entry.name for entry in missing.parent.iterdir()]
-    except OSError:
-        names = []
-    return nearest(missing.name, names) or f"ls -l {missing.parent}"
+        raise UnreadableLog(
+            f"cannot read the log: {reason}", where=str(path), hint=f"ls -l {path}"
+        ) from None
 
 
 def read_head(path: Path) -> bytes:

@@ -5,8 +5,9 @@
 than 40 are logged). What the model gets right decides: a warning where that is proven not to
 improve, an error above 0.8 (which includes runs in which no response ends at all); a note where
 it improves or, up to 0.8, cannot be told. Where no response ended by itself in any update it is a
-warning even while the reward rises. Else `language/query_truncated_share` above 0.1 as
-often: a note that prompts are cut.
+warning even while the reward rises. A note where a fifth of the responses or more end by themselves
+and all earn the same reward as the cut ones: the limit does not make the reward constant. Else
+`language/query_truncated_share` above 0.1 as often: a note that prompts are cut.
 
 ## Why it matters
 A cut response usually earns nothing although its beginning may be right, so the reward teaches
@@ -28,7 +29,10 @@ same, only compute is lost.
 - Liu et al. 2025, "Understanding R1-Zero-Like Training" (Dr. GRPO), length bias.
 """
 
+import numpy as np
+
 from rlvitals.metrics.catalogue.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
+from rlvitals.metrics.catalogue.outcome import REWARD, SCORE
 from rlvitals.metrics.catalogue.rollouts import QUERY_TRUNCATED_SHARE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learning_trend
@@ -59,10 +63,14 @@ def check(trace: Trace) -> Answer:
     evidence, counter = sides(trend)
     severe = level > NEARLY_ALL.on(trace)
     never = Severity.WARNING if _never_ends(cut) else Severity.NOTE
+    severity = stretch.severity(max(_severity(trend, severe=severe), never))
+    if (reward := _constant_reward(trace, stretch)) is not None:
+        severity = severity if severe else Severity.NOTE
+        counter = (_describe_equal(reward, level, is_decided=not severe), *counter)
     return Finding(
         f"{level:.0%} of responses are cut at the length limit in the median update"
         + (f", {stretch.worst:.0%} at most" if round(stretch.worst, 2) > round(level, 2) else ""),
-        severity=stretch.severity(max(_severity(trend, severe=severe), never)),
+        severity=severity,
         metric=TRUNCATED_SHARE.name,
         began=stretch.start,
         ended=stretch.end,
@@ -77,6 +85,28 @@ def check(trace: Trace) -> Answer:
         ),
         counter=counter,
         causes=(NO_END, *CAUSES) if _never_ends(cut) else (),
+    )
+
+
+def _constant_reward(trace: Trace, stretch: Stretch) -> float | None:
+    """Return the reward of every response; None where rewards differ."""
+    for name in (SCORE.name, REWARD.name):
+        series = trace.get(name)
+        values = np.empty(0) if series is None else stretch.of(series).finite().values
+        if len(values) >= SHORT_WINDOW and np.ptp(values) == 0:
+            return float(values[0])
+    return None
+
+
+def _describe_equal(reward: float, cut: float, *, is_decided: bool) -> str:
+    if is_decided:
+        return (
+            f"{1 - cut:.0%} of responses end by themselves, and every response earns {reward:g}:"
+            " the limit is not what makes rewards equal"
+        )
+    return (
+        f"every response earns {reward:g}, and too few end by themselves to tell the limit from a"
+        " reward function that returns this for every answer: score a right answer by hand"
     )
 
 

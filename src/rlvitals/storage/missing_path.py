@@ -1,0 +1,35 @@
+"""Name the files and folders nearest to a path that does not exist."""
+
+import os
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from rlvitals.errors import MAX_SUGGESTIONS, UnreadableLog, nearest
+
+
+def missing_path(path: Path) -> UnreadableLog:
+    """Return the error for a path that does not exist, with the nearest names that do."""
+    missing = path
+    while not os.path.lexists(missing.parent) and missing.parent != missing:
+        missing = missing.parent
+    folder = missing.parent
+    where = str(path) if missing == path else f"{path} (there is no {missing})"
+    try:
+        names = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
+    except OSError as error:
+        return UnreadableLog(
+            "this path does not exist", where=where, hint=f"{folder}: {error.strerror}"
+        )
+    hint = nearest(missing.name, names) or _list_names(folder, missing.name, names)
+    return UnreadableLog("this path does not exist", where=where, hint=hint)
+
+
+def _list_names(folder: Path, name: str, names: list[str]) -> str:
+    """Return what a folder holds, the names most similar to `name` first."""
+    location = folder.resolve() if folder == Path() else folder
+    if not names:
+        return f"another path: the folder {location} is empty"
+    names = sorted(names, key=lambda entry: (-SequenceMatcher(None, name, entry).ratio(), entry))
+    count = len(names) - MAX_SUGGESTIONS
+    suffix = f" and {count:,} more" if count > 0 else ""
+    return f"one of {', '.join(names[:MAX_SUGGESTIONS])}{suffix} in {location}"
