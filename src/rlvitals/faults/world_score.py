@@ -22,7 +22,6 @@ from rlvitals.faults.world_runs import (
     WorldRun,
     label_runs,
     read,
-    split,
     unpack,
 )
 
@@ -173,7 +172,7 @@ def diagnose_healthy(root: Path) -> Iterator[rlvitals.lab.Judged]:
         return
     for labelled in label_runs(read(root)):
         run = labelled.run
-        if labelled.label is Label.HEALTHY and split(run.world) == "dev":
+        if labelled.label is Label.HEALTHY and run.split == "dev":
             with TemporaryDirectory() as scratch:
                 unpack(root, run, Path(scratch))
                 diagnosis = rlvitals.diagnose(rlvitals.runs(scratch)[0], live=False)

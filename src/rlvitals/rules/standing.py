@@ -396,5 +396,5 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
     # One lucky episode above the floor is no way up.
     stuck = int(max(STUCK_TOP * len(values), LEAST))
     top = values.max()
-    climbed = values[0] < top and np.ptp(values) > AT_THE_TOP * abs(top)
+    climbed = values[:stuck].mean() < top and np.ptp(values) > AT_THE_TOP * abs(top)
     return bool((values[-stuck:] == top).all() and climbed)

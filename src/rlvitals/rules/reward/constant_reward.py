@@ -3,7 +3,8 @@
 ## What it sees
 Rewards of a batch of responses without any spread in 10 successive updates, or an outcome (score,
 reward, return) that is exactly the same number for as long: to the end of the run or for a fifth of
-it; or one that has been its own lowest number ever since it fell there. Not where the outcome
+it; or one that has been its own lowest number ever since it fell there, for longer than a random
+order of its values would leave at the end in 1 of 1,000 draws. Not where the outcome
 climbed to its highest value and stays there, and not where answers are right: that is convergence.
 A language model that has no gradient besides is stalled, even while its mean reward wanders upwards
 with the prompts. A return that never stood above its level is a flat start: a note, until 40 % of a
@@ -75,6 +76,7 @@ NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
 SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
 LEVELS = (SCORE.name, RETURN.name, REWARD.name)
 SOLVED = 0.95  # share of right answers
+RARE = 1e-3  # chance of so many of the lowest value at the end
 SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
 
@@ -146,8 +148,20 @@ def _tail(trace: Trace) -> Finding | None:
     count = len(series) - first
     if not first or count < LEAST.on(trace) or series.values[-1] > series.values.min():
         return None
+    if _tail_chance(series.values, first) > RARE:
+        return None
     between = _onset_step(trace, name, series, first), int(series.steps[-1])
     return _finding(trace, name, between, count, series)
+
+
+def _tail_chance(values: np.ndarray, first: int) -> float:
+    """Return the chance that the lowest value fills the end from `first` on, in a random order.
+
+    A few successes among failures leave many failures at the end by chance alone.
+    """
+    higher = int(np.count_nonzero(values[:first] > values[-1]))
+    index = np.arange(higher)
+    return float(np.prod((first - index) / (len(values) - index)))
 
 
 def _onset_step(trace: Trace, name: str, series: Series, first: int) -> int:
@@ -249,7 +263,7 @@ def _at_its_top(name: str, series: Series, first: int) -> bool:
     """See a level that was climbed to: lower before, and never higher."""
     if name in SPREADS or first == 0:
         return False
-    return bool(series.values[first] == series.values.max() > series.values[0])
+    return bool(series.values[first] == series.values.max() > series.values[:first].mean())
 
 
 def _finding(
