@@ -32,7 +32,8 @@ TIERS = {
         Path("faults/tier-1"), ("test", "seen", "tuning", "all"), ("fault", "task", "rule")
     ),
     2: (
-        Path("faults/tier-2"), ("test", "dev", "unseen", "all"), ("fault", "world", "trainer", "rule")
+        Path("faults/tier-2"), ("test", "dev", "unseen", "all"),
+        ("fault", "world", "trainer", "rule"),
     ),
 }  # fmt: skip
 SCORE_FILE = Path("faults/score.json")

@@ -1,11 +1,18 @@
 """The policy gets surer of what pays less: it is trained the wrong way round.
 
 ## What it sees
-A return that is proven to fall, to below what the untrained policy earned, while the entropy of
-discrete actions falls too, in steps of ordinary size. Three things tell it from a policy that
-became certain too soon: three quarters of the fall had come while entropy was still above 75 % of
-its first level; at most a tenth of the later returns stand above the first ones; and the median KL
-per update, where it is logged, is below 0.05 nats. An error.
+A return that is proven to fall, or ends lower by more than what counts, to below what the
+untrained policy earned, while the entropy of discrete actions falls too, in steps of ordinary size.
+Three things tell it from a policy that became certain too soon: three quarters of the fall had come
+while entropy was still above 75 % of its first level; at most a tenth of the later returns stand
+above the first ones; and the median KL per update, where it is logged, is below 0.05 nats. An
+error.
+
+A Q-learner shows it by epsilon: while that falls from a half or more to a fifth or less, the return
+falls as well (Kendall's test at 1 %, over up to twenty blocks, six at least), its last third lies
+below its first block by more than what counts and by three times the scatter from block to block,
+and at most a tenth of the later blocks stand above the first. What was learned earns less than
+random actions. A warning.
 
 ## Why it matters
 A policy gradient raises the probability of what earned more than expected. With one sign wrong it
@@ -18,7 +25,8 @@ not value less return), and of the reward: a cost that is paid as a reward.
 
 ## When it is wrong
 An entropy bonus of the wrong sign makes a policy certain as well, of any action: then entropy falls
-first. A policy that was good when the log began, and is destroyed by its first updates.
+first. A policy that was good when the log began, and is destroyed by its first updates. A Q-learner
+whose values are wrong for another reason: targets of other rows, a rate that is too high.
 
 ## References
 - Sutton et al. 1999, "Policy Gradient Methods for Reinforcement Learning with Function
@@ -28,12 +36,13 @@ first. A policy that was good when the log began, and is destroyed by its first 
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.exploration import ENTROPY
-from rlvitals.metrics.catalogue.outcome import RETURN
+from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
+from rlvitals.metrics.catalogue.outcome import RETURN, REWARD
 from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.gains import order_chance
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -47,6 +56,7 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import label, least_that_counts, outcome
 from rlvitals.rules.width import max_entropy
+from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("sign-reversed")
@@ -63,10 +73,18 @@ MAX_ENTROPY_LAST = 0.95  # of its first level: it has become surer
 MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
 MAX_ORDINARY_KL = 0.05  # nats: median of ordinary updates
 LAST_ENTROPY_POINTS = 5  # of entropy, whose median is its level
+MIN_GREEDY_POINTS = 6  # returns and epsilons: six that all fall have a chance of 1 in 720
+MOST_LEVELS = 20  # blocks of a longer log
+MIN_FIRST_EPSILON, MAX_LAST_EPSILON = 0.5, 0.2
+SURE_ORDER = 0.01  # p-value of Kendall's test
+NOISE = 3.0  # sd from block to block
 
 
 def check(trace: Trace) -> Answer:
     """Ask for a proven fall, then whether entropy came down after the return."""
+    epsilon = trace.numbers(EPSILON.name, MIN_GREEDY_POINTS)
+    if epsilon is not None:
+        return _greedy_is_worse(trace, epsilon)
     entropy, most = trace.numbers(ENTROPY.name, MIN_SIGN_POINTS), max_entropy(trace)
     picked = outcome(trace)
     if picked is None or len(picked[1]) < MIN_SIGN_POINTS:
@@ -77,7 +95,7 @@ def check(trace: Trace) -> Answer:
         return Undecided(why, ("total_steps",))
     now, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
     large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
-    if now.state != "falling" or now.metric != picked[0] or large:
+    if not (now.state == "falling" or now.sags) or now.metric != picked[0] or large:
         return Clear()
     return _surer(trace, *picked, entropy)
 
@@ -117,10 +135,53 @@ def _surer(trace: Trace, name: str, series: Series, entropy: Series) -> Answer:
     )
 
 
+def _greedy_is_worse(trace: Trace, epsilon: Series) -> Answer:
+    """Compare the returns of random actions with those of the learned ones."""
+    name = next((m.name for m in (RETURN, REWARD) if m.name in trace), RETURN.name)
+    series = trace.numbers(name, MIN_GREEDY_POINTS)
+    if series is None:
+        return Undecided(f"fewer than {MIN_GREEDY_POINTS} returns", (RETURN.name,))
+    if why := too_early(trace):
+        return Undecided(why, ("total_steps",))
+    begins, ends = (float(epsilon.values[i]) for i in (0, -1))
+    parts = np.array_split(series.values, min(len(series), MOST_LEVELS))
+    levels = np.array([part.mean() for part in parts])
+    first, last = float(levels[0]), float(levels[-len(levels) // 3 :].mean())
+    least, origin = NOISE * (noise_sd(levels) or 0.0), f"{NOISE:g} sd of its blocks"
+    picked = outcome(trace)
+    if picked is not None and picked[0] == name:
+        least, origin = max((least, origin), least_that_counts(trace, *picked))
+    above = float((levels[1:] > first).mean())
+    explores = begins >= MIN_FIRST_EPSILON and ends <= MAX_LAST_EPSILON
+    falls = order_chance(-levels) <= SURE_ORDER
+    if not (explores and falls) or first - last < least or above > MAX_ABOVE_START:
+        return Clear()
+    return Finding(
+        f"what is learned earns less than random actions: {label(name)} falls from {first:.4g} to "
+        f"{last:.4g} while epsilon falls from {begins:.3g} to {ends:.3g}",
+        severity=Severity.WARNING,
+        metric=name,
+        began=int(series.steps[0]),
+        ended=int(series.steps[-1]),
+        observed=last - first,
+        bound=Bound(-least, origin),
+        causes=(
+            "the sign of the target, of the loss or of the reward is wrong",
+            "targets belong to other states or actions",
+            "the learning rate is too high for the values to settle",
+        ),
+        remedies=(
+            "check on one transition that the value of a good action rises",
+            "print reward, target and value of ten transitions",
+        ),
+    )
+
+
 RULE = Rule(
     name="sign-reversed",
-    needs=(ENTROPY,),
-    at_least=MIN_SIGN_POINTS,
+    needs=(),
+    needs_any=(ENTROPY, EPSILON),
+    at_least=MIN_GREEDY_POINTS,
     check=check,
     doc=__doc__,
     profiles=kinds.CONTROL,
@@ -144,6 +205,9 @@ RULE = Rule(
         "kl-above-target",
         "kl-spike",
         "value-loss-explosion",
+        "q-divergence",
+        "critic-target-frozen",
+        "learning-starts-late",
     ),
     verdict="stalled",
     thresholds=(MIN_ENTROPY_THEN, PERSISTS),

@@ -311,17 +311,21 @@ def _finding(
 def _starts_flat(
     trace: Trace, name: str, series: Series, began: int, value: float
 ) -> tuple[str, ...]:
-    """Say why a return that never stood above its constant level may be a start; empty if not.
+    """Say why a return that hardly stood above its constant level may be a start; empty if not.
 
     Returns at the floor of a sparse task, before the first success, and at the top of a task whose
     training was resumed are constant rewards to a log that does not name the task.
     """
     if trace.profile in kinds.LANGUAGE or name not in LEVELS:
         return ()
-    before, why = float(series.until(began).values.max(initial=value)), too_early(trace)
-    if not why or before - value > SAME_LEVEL * abs(value):
+    first, why = int(np.searchsorted(series.steps, began)), too_early(trace)
+    if not why:
         return ()
-    return (f"it never stood above that: a flat start; {why}",)
+    if float(series.values[:first].max(initial=value)) - value <= SAME_LEVEL * abs(value):
+        return (f"it never stood above that: a flat start; {why}",)
+    if value > series.values.min() or _tail_chance(series.values, first) <= RARE:
+        return ()
+    return (f"it stood above that too seldom to tell: a flat start; {why}",)
 
 
 def _times(equal: np.ndarray, *, spread: bool) -> str:

@@ -51,7 +51,16 @@ from numpy.typing import NDArray
 from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
@@ -62,6 +71,7 @@ Array = NDArray[np.float64]
 ESTIMATES = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 
 # Healthy critics pass it once they learn.
+PERSISTS = persistence("critic-explains-nothing", 0.25)  # a slow start is flat for as long
 LIMIT = Threshold(
     "critic-explains-nothing.explained", 0.1, "explained variance", low=-float("inf"), high=1.0
 )
@@ -230,5 +240,6 @@ RULE = Rule(
         "value-loss-explosion",
         "value-clip-high",
     ),
-    thresholds=(LIMIT, SAMPLES),
+    thresholds=(LIMIT, SAMPLES, PERSISTS),
+    persists=PERSISTS,
 )

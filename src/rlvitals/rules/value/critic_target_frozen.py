@@ -31,12 +31,22 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
 from rlvitals.rules.known_task import environment
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import start
 from rlvitals.rules.standing import LEAST, outcome, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
+PERSISTS = persistence("critic-target-frozen", 0.25)  # a slow start is flat for as long
 SHORT = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
 FITTED = 0.01  # of the loss's early level
 CLOSE = 0.02  # of |Q|: as good a fit, where the loss was small from the start
@@ -110,5 +120,6 @@ RULE = Rule(
         "impossible-value",
     ),
     verdict="stalled",
-    thresholds=(SHORT,),
+    thresholds=(SHORT, PERSISTS),
+    persists=PERSISTS,
 )
