@@ -8,7 +8,7 @@ import pytest
 
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.exploration import entropy_collapse
-from rlvitals.rules.longer_episodes import only_longer
+from rlvitals.rules.longer_episodes import longer_way
 from rlvitals.rules.optimiser import learning_starts_late
 from rlvitals.rules.outcome import no_learning, return_collapse, sign_reversed
 from rlvitals.rules.policy import updates_hardly_move
@@ -95,8 +95,8 @@ def curriculum(*, fails=0.0, entropy=0.002):
 
 def test_episodes_that_only_take_longer_have_lost_nothing():
     run = curriculum()
-    assert only_longer(run, "outcome/return")
-    assert not only_longer(run, "outcome/reward")
+    assert longer_way(run, "outcome/return")
+    assert not longer_way(run, "outcome/reward")
     for rule in (return_collapse, no_learning, entropy_collapse, updates_hardly_move):
         answer = rule.RULE.ask(run)
         assert not (isinstance(answer, Finding) and answer.severity > Severity.NOTE), rule
@@ -104,7 +104,7 @@ def test_episodes_that_only_take_longer_have_lost_nothing():
 
 @pytest.mark.parametrize("changes", [{"fails": 0.6}, {"entropy": 0.3}])
 def test_failures_and_a_policy_that_is_not_certain_leave_the_line(changes):
-    assert not only_longer(curriculum(**changes), "outcome/return")
+    assert not longer_way(curriculum(**changes), "outcome/return")
 
 
 def test_a_return_that_is_the_cost_of_its_steps_alone_tells_of_no_end():
@@ -112,7 +112,7 @@ def test_a_return_that_is_the_cost_of_its_steps_alone_tells_of_no_end():
     length = run["outcome/episode_length"]
     paid = replace(length, values=-length.values)
     run = replace(run, series={**run.series, "outcome/return": paid})
-    assert not only_longer(run, "outcome/return")
+    assert not longer_way(run, "outcome/return")
 
 
 # ------------------------------------------------------- runs that go on

@@ -20,25 +20,27 @@ ENTROPY_ROWS = 5
 
 
 @cache_by_trace
-def only_longer(trace: Trace, name: str) -> bool:
-    """Return True if the return fell only because episodes became longer, each with its end paid.
+def longer_way(trace: Trace, name: str) -> str:
+    """Say that the return fell only because episodes became longer; empty if it did not.
 
     The mean return is positive and, since its best, a falling line in the mean length: what the
-    end pays is more than all steps cost. The policy has become certain. False for another outcome.
+    end pays is more than all steps cost. The policy has become certain. Empty for another outcome.
     """
     returns, lengths = (trace.numbers(m.name, MIN_ROWS) for m in (RETURN, EPISODE_LENGTH))
     entropy = trace.numbers(ENTROPY.name, MIN_ROWS)
     if name != RETURN.name or trace.profile not in kinds.CONTROL:
-        return False
+        return ""
     if returns is None or lengths is None or entropy is None or entropy.values.min() < 0:
-        return False
+        return ""
     since_best = returns.since(int(returns.steps[returns.values.argmax()]))
     _, at, also = np.intersect1d(since_best.steps, lengths.steps, return_indices=True)
     paid, steps = since_best.values[at], lengths.values[also]
     if len(paid) < MIN_ROWS or not np.ptp(steps) or not np.ptp(paid):
-        return False
+        return ""
     slope, end_pay = np.polyfit(steps, paid, 1)
     residual = float(np.abs(paid - end_pay - slope * steps).max())
     last = float(np.median(entropy.tail(ENTROPY_ROWS).values))
     certain = last <= MAX_ENTROPY * float(entropy.values[0])
-    return certain and slope < 0 < paid[-1] and residual <= MAX_RESIDUAL * float(np.ptp(paid))
+    on_line = residual <= MAX_RESIDUAL * float(np.ptp(paid))
+    keeps = certain and on_line and slope < 0 < paid[-1]
+    return "falls as episodes get longer, and each still earns its end" if keeps else ""

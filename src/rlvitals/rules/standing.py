@@ -23,7 +23,7 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
 from rlvitals.rules.known_task import environment, task
-from rlvitals.rules.longer_episodes import only_longer
+from rlvitals.rules.longer_episodes import longer_way
 from rlvitals.rules.paid import pays_in_full
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import checks_the_answer
@@ -235,8 +235,8 @@ def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Stan
         state: State = "unknown"
     elif _at_ceiling(trace, name, full_series, last):
         state = "at its ceiling"
-    elif name.endswith("return") and (
-        pays_in_full(trace, full_series.values) or (first > last and only_longer(trace, name))
+    elif (name.endswith("return") and pays_in_full(trace, full_series.values)) or (
+        first > last and (lacks := longer_way(trace, name))
     ):
         state = "holding its best"
     elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):

@@ -49,7 +49,7 @@ from rlvitals.rules.curves import proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
 from rlvitals.rules.going_on import liveness
-from rlvitals.rules.longer_episodes import only_longer
+from rlvitals.rules.longer_episodes import longer_way
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.rule import (
     Answer,
@@ -113,7 +113,7 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
         return Clear()
     if falls(course) > 1:
         return Clear()  # it was lost before, and came back: return_oscillates' business
-    if only_longer(trace, name):
+    if longer_way(trace, name):
         return Clear()
     if series.steps[-1] < full(trace, name, series):
         return Clear()  # a mean over a hundred episodes of which few have ended

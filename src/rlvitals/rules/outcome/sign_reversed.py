@@ -4,9 +4,9 @@
 A return that is proven to fall, or ends lower by more than what counts, to below what the
 untrained policy earned, while the entropy of discrete actions falls too, in steps of ordinary size.
 Three things tell it from a policy that became certain too soon: three quarters of the fall had come
-while entropy was still above 75 % of its first level; at most a tenth of the later returns stand
-above the first ones; and the median KL per update, where it is logged, is below 0.05 nats. An
-error.
+while entropy was still above 75 % of its first level; at most a tenth of the later returns, none
+where no fall is proven, stand above the first ones; and the median KL per update, where it is
+logged, is below 0.05 nats. An error.
 
 A Q-learner shows it by epsilon: while that falls from a half or more to a fifth or less, the return
 falls as well (Kendall's test at 1 %, over up to twenty blocks, six at least), its last third lies
@@ -97,17 +97,18 @@ def check(trace: Trace) -> Answer:
     large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
     if not (now.state == "falling" or now.sags) or now.metric != picked[0] or large:
         return Clear()
-    return _surer(trace, *picked, entropy)
+    most_above = MAX_ABOVE_START if now.state == "falling" else 0.0
+    return _surer(trace, *picked, entropy, most_above)
 
 
-def _surer(trace: Trace, name: str, series: Series, entropy: Series) -> Answer:
+def _surer(trace: Trace, name: str, series: Series, entropy: Series, most_above: float) -> Answer:
     """Compare the step at which most of the fall had come with the entropy of that step."""
     count = max(round(FIRST_SHARE * len(series)), FIRST_POINTS)
     first = float(np.median(series.values[:count]))
     last = float(series.values[-(len(series) // 3) :].mean())
     least, origin = least_that_counts(trace, name, series)
     above = float((series.values[count:] > first).mean())
-    if first - last < least or above > MAX_ABOVE_START:
+    if first - last < least or above > most_above:
         return Clear()
     windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
     low = np.median(windows, axis=1) <= first - MOST_OF_FALL * (first - last)
