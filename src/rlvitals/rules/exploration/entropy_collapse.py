@@ -42,13 +42,23 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.course import NOISE, course_of
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
 from rlvitals.rules.weigh import content
 from rlvitals.rules.width import DECIDED, max_entropy, width
 from rlvitals.types import Series, Trace
 
+PERSISTS = persistence("entropy-collapse")
 # p = .95 and p = .99 of two actions.
 LOW = Threshold(
     "entropy-collapse.low", 0.25, "share of what entropy could be, or of its own start", high=1.0
@@ -277,5 +287,6 @@ RULE = Rule(
         "policy-loss-explosion",
     ),
     verdict="collapsed",
-    thresholds=(LOW, SEVERE),
+    thresholds=(LOW, SEVERE, PERSISTS),
+    persists=PERSISTS,
 )

@@ -55,7 +55,16 @@ from rlvitals.rules.falling import SHOWS
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import step_reward
 from rlvitals.rules.reward_names import pays_right_answers
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, label, standing
@@ -64,6 +73,7 @@ from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
 from rlvitals.types import Profile, Series, Trace
 
+PERSISTS = persistence("constant-reward")
 UPDATES = 10
 LEAST = Threshold(
     "constant-reward.updates",
@@ -383,5 +393,6 @@ RULE = Rule(
         "judge-outage",
     ),
     verdict="stalled",
-    thresholds=(LEAST,),
+    thresholds=(LEAST, PERSISTS),
+    persists=PERSISTS,
 )
