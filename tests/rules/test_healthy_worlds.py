@@ -8,9 +8,9 @@ import pytest
 
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.exploration import entropy_collapse
-from rlvitals.rules.longer_episodes import longer_way
 from rlvitals.rules.optimiser import learning_starts_late
 from rlvitals.rules.outcome import no_learning, return_collapse, sign_reversed
+from rlvitals.rules.paid import longer_way
 from rlvitals.rules.policy import updates_hardly_move
 from rlvitals.rules.reward import constant_reward
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided

@@ -23,8 +23,7 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
 from rlvitals.rules.known_task import environment, task
-from rlvitals.rules.longer_episodes import longer_way
-from rlvitals.rules.paid import pays_in_full
+from rlvitals.rules.paid import longer_way, pays_in_full
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.signals import outcome_change as block_test

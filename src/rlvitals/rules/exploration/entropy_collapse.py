@@ -58,7 +58,6 @@ from rlvitals.rules.weigh import content
 from rlvitals.rules.width import DECIDED, max_entropy, width
 from rlvitals.types import Series, Trace
 
-PERSISTS = persistence("entropy-collapse")
 # p = .95 and p = .99 of two actions.
 LOW = Threshold(
     "entropy-collapse.low", 0.25, "share of what entropy could be, or of its own start", high=1.0
@@ -287,6 +286,6 @@ RULE = Rule(
         "policy-loss-explosion",
     ),
     verdict="collapsed",
-    thresholds=(LOW, SEVERE, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(LOW, SEVERE, persistence("entropy-collapse")),
+    persists=persistence("entropy-collapse"),
 )

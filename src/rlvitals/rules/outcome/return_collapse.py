@@ -49,8 +49,8 @@ from rlvitals.rules.curves import proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
 from rlvitals.rules.going_on import liveness
-from rlvitals.rules.longer_episodes import longer_way
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
+from rlvitals.rules.paid import longer_way
 from rlvitals.rules.rule import (
     Answer,
     Clear,

@@ -56,6 +56,7 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import label, least_that_counts, outcome
 from rlvitals.rules.width import max_entropy
+from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
@@ -73,18 +74,12 @@ MAX_ENTROPY_LAST = 0.95  # of its first level: it has become surer
 MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
 MAX_ORDINARY_KL = 0.05  # nats: median of ordinary updates
 LAST_ENTROPY_POINTS = 5  # of entropy, whose median is its level
-MIN_GREEDY_POINTS = 6  # returns and epsilons: six that all fall have a chance of 1 in 720
-MOST_LEVELS = 20  # blocks of a longer log
-MIN_FIRST_EPSILON, MAX_LAST_EPSILON = 0.5, 0.2
-SURE_ORDER = 0.01  # p-value of Kendall's test
-NOISE = 3.0  # sd from block to block
 
 
 def check(trace: Trace) -> Answer:
     """Ask for a proven fall, then whether entropy came down after the return."""
-    epsilon = trace.numbers(EPSILON.name, MIN_GREEDY_POINTS)
-    if epsilon is not None:
-        return _greedy_is_worse(trace, epsilon)
+    if EPSILON.name in trace and ENTROPY.name not in trace:
+        return _greedy_is_worse(trace)
     entropy, most = trace.numbers(ENTROPY.name, MIN_SIGN_POINTS), max_entropy(trace)
     picked = outcome(trace)
     if picked is None or len(picked[1]) < MIN_SIGN_POINTS:
@@ -97,18 +92,20 @@ def check(trace: Trace) -> Answer:
     large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
     if not (now.state == "falling" or now.sags) or now.metric != picked[0] or large:
         return Clear()
-    most_above = MAX_ABOVE_START if now.state == "falling" else 0.0
-    return _surer(trace, *picked, entropy, most_above)
+    max_share_above = MAX_ABOVE_START if now.state == "falling" else 0.0
+    return _surer(trace, *picked, entropy, max_share_above)
 
 
-def _surer(trace: Trace, name: str, series: Series, entropy: Series, most_above: float) -> Answer:
+def _surer(
+    trace: Trace, name: str, series: Series, entropy: Series, max_share_above: float
+) -> Answer:
     """Compare the step at which most of the fall had come with the entropy of that step."""
     count = max(round(FIRST_SHARE * len(series)), FIRST_POINTS)
     first = float(np.median(series.values[:count]))
     last = float(series.values[-(len(series) // 3) :].mean())
     least, origin = least_that_counts(trace, name, series)
     above = float((series.values[count:] > first).mean())
-    if first - last < least or above > most_above:
+    if first - last < least or above > max_share_above:
         return Clear()
     windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
     low = np.median(windows, axis=1) <= first - MOST_OF_FALL * (first - last)
@@ -136,36 +133,42 @@ def _surer(trace: Trace, name: str, series: Series, entropy: Series, most_above:
     )
 
 
-def _greedy_is_worse(trace: Trace, epsilon: Series) -> Answer:
-    """Compare the returns of random actions with those of the learned ones."""
-    name = next((m.name for m in (RETURN, REWARD) if m.name in trace), RETURN.name)
-    series = trace.numbers(name, MIN_GREEDY_POINTS)
-    if series is None:
-        return Undecided(f"fewer than {MIN_GREEDY_POINTS} returns", (RETURN.name,))
-    if why := too_early(trace):
-        return Undecided(why, ("total_steps",))
-    begins, ends = (float(epsilon.values[i]) for i in (0, -1))
-    parts = np.array_split(series.values, min(len(series), MOST_LEVELS))
-    levels = np.array([part.mean() for part in parts])
-    first, last = float(levels[0]), float(levels[-len(levels) // 3 :].mean())
-    least, origin = NOISE * (noise_sd(levels) or 0.0), f"{NOISE:g} sd of its blocks"
+def _min_fall(trace: Trace, name: str, levels: Array) -> tuple[float, str]:
+    """Return the least fall that counts, and where that comes from."""
+    own_fall = (3.0 * (noise_sd(levels) or 0.0), "3 sd of its blocks")
     picked = outcome(trace)
-    if picked is not None and picked[0] == name:
-        least, origin = max((least, origin), least_that_counts(trace, *picked))
-    above = float((levels[1:] > first).mean())
-    explores = begins >= MIN_FIRST_EPSILON and ends <= MAX_LAST_EPSILON
-    falls = order_chance(-levels) <= SURE_ORDER
-    if not (explores and falls) or first - last < least or above > MAX_ABOVE_START:
+    if picked is None or picked[0] != name:
+        return own_fall
+    return max(own_fall, least_that_counts(trace, *picked))
+
+
+def _greedy_is_worse(trace: Trace) -> Answer:
+    """Compare the returns of random actions with those of the learned ones."""
+    min_points = 6  # that all fall have a chance of 1 in 720
+    name = next((m.name for m in (RETURN, REWARD) if m.name in trace), RETURN.name)
+    series, epsilon = (trace.numbers(n, min_points) for n in (name, EPSILON.name))
+    if series is None or epsilon is None:
+        return Undecided(f"fewer than {min_points} returns or epsilons", (RETURN.name,))
+    if reason := too_early(trace):
+        return Undecided(reason, ("total_steps",))
+    first_epsilon, last_epsilon = (float(epsilon.values[i]) for i in (0, -1))
+    levels = np.array([v.mean() for v in np.array_split(series.values, 20) if v.size])
+    first, last = float(levels[0]), float(levels[-len(levels) // 3 :].mean())
+    min_fall, origin = _min_fall(trace, name, levels)
+    share_above = float((levels[1:] > first).mean())
+    is_over = first_epsilon >= 0.5 and last_epsilon <= 0.2  # noqa: PLR2004
+    is_falling = order_chance(-levels) <= 0.01 and first - last >= min_fall  # noqa: PLR2004
+    if not (is_over and is_falling) or share_above > MAX_ABOVE_START:
         return Clear()
     return Finding(
         f"what is learned earns less than random actions: {label(name)} falls from {first:.4g} to "
-        f"{last:.4g} while epsilon falls from {begins:.3g} to {ends:.3g}",
+        f"{last:.4g} while epsilon falls from {first_epsilon:.3g} to {last_epsilon:.3g}",
         severity=Severity.WARNING,
         metric=name,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=last - first,
-        bound=Bound(-least, origin),
+        bound=Bound(-min_fall, origin),
         causes=(
             "the sign of the target, of the loss or of the reward is wrong",
             "targets belong to other states or actions",
@@ -182,7 +185,7 @@ RULE = Rule(
     name="sign-reversed",
     needs=(),
     needs_any=(ENTROPY, EPSILON),
-    at_least=MIN_GREEDY_POINTS,
+    at_least=6,
     check=check,
     doc=__doc__,
     profiles=kinds.CONTROL,

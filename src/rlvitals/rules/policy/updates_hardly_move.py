@@ -72,7 +72,6 @@ from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-PERSISTS = persistence("updates-hardly-move", 0.25)  # a slow start is flat for as long
 TINY_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
 FEW = Threshold("updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0)
 USUAL_KL = "default: a hundredth of the usual target"
@@ -354,8 +353,8 @@ RULE = Rule(
         "lower {value_coef} or split the optimisers",
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
-    thresholds=(TINY_KL, FEW, SLOW, MAX_CHANGED, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(TINY_KL, FEW, SLOW, MAX_CHANGED, persistence("updates-hardly-move", 0.25)),
+    persists=persistence("updates-hardly-move", 0.25),  # a slow start is as flat
     explained_by=(
         "setting-out-of-range",
         "environment-changed",

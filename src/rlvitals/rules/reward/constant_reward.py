@@ -73,7 +73,6 @@ from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
 from rlvitals.types import Profile, Series, Trace
 
-PERSISTS = persistence("constant-reward")
 UPDATES = 10
 LEAST = Threshold(
     "constant-reward.updates",
@@ -86,7 +85,6 @@ NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
 SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
 LEVELS = (SCORE.name, RETURN.name, REWARD.name)
 SOLVED = 0.95  # share of right answers
-RARE = 1e-3  # chance of so many of the lowest value at the end
 SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
 
@@ -158,20 +156,21 @@ def _tail(trace: Trace) -> Finding | None:
     count = len(series) - first
     if not first or count < LEAST.on(trace) or series.values[-1] > series.values.min():
         return None
-    if _tail_chance(series.values, first) > RARE:
+    if _by_chance(series.values, first):
         return None
     between = _onset_step(trace, name, series, first), int(series.steps[-1])
     return _finding(trace, name, between, count, series)
 
 
-def _tail_chance(values: np.ndarray, first: int) -> float:
-    """Return the chance that the lowest value fills the end from `first` on, in a random order.
+def _by_chance(values: np.ndarray, first: int) -> bool:
+    """Return True if a random order of the values may leave the lowest alone from `first` on.
 
-    A few successes among failures leave many failures at the end by chance alone.
+    A few successes among failures leave many failures at the end: more often than in 1 of 1,000.
     """
-    higher = int(np.count_nonzero(values[:first] > values[-1]))
-    index = np.arange(higher)
-    return float(np.prod((first - index) / (len(values) - index)))
+    higher_count = int(np.count_nonzero(values[:first] > values[-1]))
+    index = np.arange(higher_count)
+    chance = float(np.prod((first - index) / (len(values) - index)))
+    return chance > 1e-3  # noqa: PLR2004
 
 
 def _onset_step(trace: Trace, name: str, series: Series, first: int) -> int:
@@ -328,14 +327,14 @@ def _starts_flat(
     """
     if trace.profile in kinds.LANGUAGE or name not in LEVELS:
         return ()
-    first, why = int(np.searchsorted(series.steps, began)), too_early(trace)
-    if not why:
+    first, reason = int(np.searchsorted(series.steps, began)), too_early(trace)
+    if not reason:
         return ()
     if float(series.values[:first].max(initial=value)) - value <= SAME_LEVEL * abs(value):
-        return (f"it never stood above that: a flat start; {why}",)
-    if value > series.values.min() or _tail_chance(series.values, first) <= RARE:
+        return (f"it never stood above that: a flat start; {reason}",)
+    if value > series.values.min() or not _by_chance(series.values, first):
         return ()
-    return (f"it stood above that too seldom to tell: a flat start; {why}",)
+    return (f"it stood above that too seldom to tell: a flat start; {reason}",)
 
 
 def _times(equal: np.ndarray, *, spread: bool) -> str:
@@ -393,6 +392,6 @@ RULE = Rule(
         "judge-outage",
     ),
     verdict="stalled",
-    thresholds=(LEAST, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(LEAST, persistence("constant-reward")),
+    persists=persistence("constant-reward"),
 )

@@ -71,7 +71,6 @@ Array = NDArray[np.float64]
 ESTIMATES = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 
 # Healthy critics pass it once they learn.
-PERSISTS = persistence("critic-explains-nothing", 0.25)  # a slow start is flat for as long
 LIMIT = Threshold(
     "critic-explains-nothing.explained", 0.1, "explained variance", low=-float("inf"), high=1.0
 )
@@ -240,6 +239,6 @@ RULE = Rule(
         "value-loss-explosion",
         "value-clip-high",
     ),
-    thresholds=(LIMIT, SAMPLES, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(LIMIT, SAMPLES, persistence("critic-explains-nothing", 0.25)),
+    persists=persistence("critic-explains-nothing", 0.25),  # a slow start is as flat
 )

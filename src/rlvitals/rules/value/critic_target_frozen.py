@@ -46,7 +46,6 @@ from rlvitals.rules.standing import LEAST, outcome, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
-PERSISTS = persistence("critic-target-frozen", 0.25)  # a slow start is flat for as long
 SHORT = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
 FITTED = 0.01  # of the loss's early level
 CLOSE = 0.02  # of |Q|: as good a fit, where the loss was small from the start
@@ -120,6 +119,6 @@ RULE = Rule(
         "impossible-value",
     ),
     verdict="stalled",
-    thresholds=(SHORT, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(SHORT, persistence("critic-target-frozen", 0.25)),
+    persists=persistence("critic-target-frozen", 0.25),  # a slow start is as flat
 )
