@@ -121,9 +121,7 @@ def write_runs(root: Path, seed: int) -> list[Question]:
     draw = random.Random(seed)  # noqa: S311 - it draws runs
     tier_1 = [run for run in runs.read(TIER_1) if run.split == "test"]
     worlds = [
-        each
-        for each in world_runs.label_runs(world_runs.read(WORLDS))
-        if world_runs.split(each.run.world) == "dev"
+        each for each in world_runs.label_runs(world_runs.read(WORLDS)) if each.run.split == "dev"
     ]
     chosen = [
         *draw.sample([run for run in tier_1 if run.healthy], TIER_1_RUNS),

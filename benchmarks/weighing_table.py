@@ -15,7 +15,7 @@ from rlvitals.faults import folder, healthy
 from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.ground_truth import label, levels
 from rlvitals.faults.run_diagnosis import is_visible
-from rlvitals.faults.world_runs import LabelledRun, label_runs, read, split, unpack
+from rlvitals.faults.world_runs import LabelledRun, label_runs, read, unpack
 
 LIFE_PARTS = 10  # prefixes of a healthy run
 WARNING = rlvitals.Severity.WARNING
@@ -104,7 +104,7 @@ def _tier_1(root: Path) -> Iterator[Row]:
 
 def _worlds(root: Path, half: str) -> Iterator[Row]:
     for labelled in label_runs(read(root / "tier-2")):
-        if split(labelled.run.world) == half:
+        if labelled.run.split == half:
             with TemporaryDirectory() as scratch:
                 unpack(root / "tier-2", labelled.run, Path(scratch))
                 trace = rlvitals.runs(scratch)[0]

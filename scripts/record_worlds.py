@@ -40,7 +40,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from worlds.fault_table import FAULTS, Fault, decidable
-from worlds.world_table import LATER_WORLDS, WORLDS, Job, plan
+from worlds.world_table import LATER_WORLDS, UNSEEN_WORLDS, WORLDS, Job, plan
 
 from rlvitals.faults.folder import compress
 
@@ -236,10 +236,11 @@ def record_levels() -> None:
 
     path = TIER / "worlds.json"
     levels = json.loads(path.read_text()) if path.exists() else {}
-    for world in (*WORLDS, *LATER_WORLDS):
+    for world in (*WORLDS, *LATER_WORLDS, *UNSEEN_WORLDS):
         if world.name not in levels:
             levels[world.name] = {
                 "random": random_level(world.env_id), "traits": sorted(world.traits),
+                **({"split": "unseen"} if world in UNSEEN_WORLDS else {}),
             }  # fmt: skip
     path.write_text(json.dumps(levels, indent=1) + "\n")
 

@@ -13,7 +13,7 @@ import rlvitals
 from rlvitals.cli import main
 from rlvitals.faults import bench, world_page, world_score
 from rlvitals.faults.ground_truth import Label
-from rlvitals.faults.world_runs import LabelledRun, Outcome, WorldRun, label_runs, read, split
+from rlvitals.faults.world_runs import LabelledRun, Outcome, WorldRun, label_runs, read
 from rlvitals.faults.world_score import (
     Answer,
     Column,
@@ -33,7 +33,7 @@ HEALTHY = WorldRun(
     name="reinforce/x/00", world="reinforce/x", trainer="reinforce", seed=1,
     settings={"total_timesteps": 1000, "env_id": "X"}, fault="", onset=0.0, expects=(),
     decidable="no", proven=False, blind=False, end="finished", truth=(0.0, 4.0, 10.0, 10.0, 10.0),
-    traits=frozenset(), random=0.0,
+    traits=frozenset(), random=0.0, split="dev",
 )  # fmt: skip
 BROKEN = replace(
     HEALTHY, name="reinforce/x/01", fault="reward-sign", expects=("return-collapse",),
@@ -175,11 +175,11 @@ def test_expected_names_are_rules():
 
 def test_the_plan_deals_faults_that_a_world_can_have():
     from worlds.fault_table import FAULTS, applies
-    from worlds.world_table import LATER_WORLDS, WORLDS, plan
+    from worlds.world_table import LATER_WORLDS, UNSEEN_WORLDS, WORLDS, plan
 
     jobs = plan()
     assert all(applies(job.fault, job.world.trainer, job.world.traits) for job in jobs if job.fault)
-    worlds = (*WORLDS, *LATER_WORLDS)
+    worlds = (*WORLDS, *LATER_WORLDS, *UNSEEN_WORLDS)
     assert [job.world for job in jobs[: len(worlds)]] == list(worlds)
     assert {job.fault.name for job in jobs if job.fault} == {fault.name for fault in FAULTS}
     dealt = [(job.world.name, job.fault.name) for job in jobs if job.fault]
@@ -209,18 +209,25 @@ def test_a_run_is_what_its_seed_makes_it(tmp_path):
 
 
 def test_every_run_has_its_log_and_its_label():
+    from worlds.world_table import UNSEEN_WORLDS
+
     runs = read(TIER)
     assert all((TIER / f"{run.name}.tar.zst").exists() for run in runs)
     assert len(runs) == len((TIER / "labels.jsonl").read_text().splitlines())
     assert not any(run.fault and run.fault in run.name for run in runs)
-    assert {split(run.world) for run in runs} == {"dev", "test"}
+    worlds = {split: {run.world for run in runs if run.split == split} for split in
+              ("dev", "test", "unseen")}  # fmt: skip
+    assert all(worlds.values())
+    assert worlds["unseen"] <= {world.name for world in UNSEEN_WORLDS}
+    assert {run.split for run in runs} == set(worlds)
     assert len({run.trainer for run in runs}) >= 6
 
 
 def test_rates_count_healthy_runs_of_the_dev_half_by_framework_and_world():
+    dev = {run.world for run in read(TIER) if run.split == "dev"}
     for judged in itertools.islice(world_score.diagnose_healthy(TIER), 3):
         assert judged.healthy
-        assert split(judged.task) == "dev"
+        assert judged.task in dev
         assert judged.framework == world_score.framework(judged.task.split("/", maxsplit=1)[0])
     names = [world_score.framework(trainer) for trainer in ("sb3-a2c", "our-ppo", "tabular")]
     assert names == ["Stable-Baselines3", "rlvitals", "tabular"]

@@ -7,6 +7,15 @@ from rule_values import LOSS, RETURN, last_third
 
 from rlvitals.rules.episode_window import episodes_per_point
 
+EPSILON = "exploration/epsilon"
+
+
+def _twentieths(case):
+    """Return the means of twenty parts of the metric, or its values where there are fewer."""
+    values = case.metric.values
+    return [float(part.mean()) for part in np.array_split(values, min(len(values), 20))]
+
+
 FROZEN = [
     claim("KL per update is exactly 0 in all <row> rows, while entropy goes <early> to <late> "
           "nats: the ratio of new to old probabilities is 1 at every step", row=tail_of_zeros,
@@ -40,4 +49,10 @@ SIGN_REVERSED = [
           early=at_start("exploration/entropy"), late=at_end("exploration/entropy")),
     claim("at step <step>, with most of the fall behind it, entropy was still <then> nats",
           step=lambda c: c.metric.steps, then=logged("exploration/entropy")),
+    claim("what is learned earns less than random actions: <label> falls from <first> to <last> "
+          "while epsilon falls from <begins> to <ends>",
+          first=lambda c: [_twentieths(c)[0]],
+          last=lambda c: [float(np.mean(_twentieths(c)[-len(_twentieths(c)) // 3 :]))],
+          begins=lambda c: [float(c[EPSILON].values[0])],
+          ends=lambda c: [float(c[EPSILON].values[-1])]),
 ]  # fmt: skip

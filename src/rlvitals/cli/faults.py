@@ -32,7 +32,8 @@ TIERS = {
         Path("faults/tier-1"), ("test", "seen", "tuning", "all"), ("fault", "task", "rule")
     ),
     2: (
-        Path("faults/tier-2"), ("test", "dev", "all"), ("fault", "world", "trainer", "rule")
+        Path("faults/tier-2"), ("test", "dev", "unseen", "all"),
+        ("fault", "world", "trainer", "rule"),
     ),
 }  # fmt: skip
 SCORE_FILE = Path("faults/score.json")
@@ -51,7 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             "--split",
             choices=sorted({*TIERS[1][1], *TIERS[2][1]}),
             default="test",
-            help="split to score; tier 2 has test, dev and all",
+            help="split to score; tier 2 has test, dev, unseen and all",
         )
     score_parser.add_argument(
         "--by",

@@ -11,7 +11,7 @@ from typing import Any
 import rlvitals
 from rlvitals.faults import table
 from rlvitals.faults.ground_truth import Label
-from rlvitals.faults.world_runs import LabelledRun, label_runs, read, split
+from rlvitals.faults.world_runs import LabelledRun, label_runs, read
 from rlvitals.faults.world_score import Column, ScoredRun, WorldScore, diagnose_runs, score
 
 PAGE_SCORES = (
@@ -49,9 +49,9 @@ and our own. A *world* is a trainer, an environment and settings. {counts}
   random choice of the log's other columns.
 - **Baselines.** *last third against first* says learning, stalled or collapsed by 0.5 standard
   deviations; *always learning* says that.
-- **Dev and test.** The first byte of the SHA-256 of the world's name, even: *dev*, odd: *test*.
-  Rules may be written by *dev* alone. Readers learned padded console rows from these logs;
-  nothing else was chosen by either half.
+- **Dev, test and unseen.** The first byte of the SHA-256 of the world's name, even: *dev*, odd:
+  *test*. Rules were first written by *dev* alone; then the runs of *test* were looked at as well.
+  *Unseen* are worlds recorded later: no run of them was looked at, and no rule was written by them.
 - A verdict of `unknown` and a log that is not read are not answered, and never right. Intervals
   draw whole worlds.
 """
@@ -102,14 +102,12 @@ def replace_section(page: str, section: str) -> str:
 
 
 def diagnose_split(root: Path, jobs: int | str, split_name: str) -> dict[Column, list[ScoredRun]]:
-    """Diagnose the labelled runs of `dev`, `test` or `all`. Raises UsageError without any."""
+    """Diagnose the labelled runs of a split, or of `all`. Raises UsageError without any."""
     if not (root / "runs.jsonl").exists():
         raise rlvitals.UsageError(
             "no worlds are here", where=str(root), hint="scripts/record_worlds.py, or --folder"
         )
-    labelled = [
-        run for run in label_runs(read(root)) if split_name in {"all", split(run.run.world)}
-    ]
+    labelled = [run for run in label_runs(read(root)) if split_name in {"all", run.run.split}]
     return diagnose_runs(root, labelled, jobs)
 
 
@@ -128,11 +126,14 @@ def _count(runs: Sequence[LabelledRun]) -> str:
 
 def _section(scored: Mapping[Column, Sequence[ScoredRun]]) -> str:
     sections = [SECTION.format(counts=_count([run.labelled for run in scored[Column.LOG]]))]
-    for split_name, title in (("all", "All worlds"), ("dev", "Dev"), ("test", "Test")):
+    for split_name, title in (
+        ("all", "All worlds"),
+        ("dev", "Dev"),
+        ("test", "Test"),
+        ("unseen", "Unseen"),
+    ):
         runs = {
-            column: [
-                r for r in scored[column] if split_name in {"all", split(r.labelled.run.world)}
-            ]
+            column: [r for r in scored[column] if split_name in {"all", r.labelled.run.split}]
             for column in Column
         }
         rows = _summary({column: score(runs[column]) for column in Column})

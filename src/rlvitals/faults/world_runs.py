@@ -3,6 +3,9 @@
 A world is a trainer, an environment and settings. `runs.jsonl` holds what a tracker would know of a
 run, `labels.jsonl` its fault and its evaluations on the environment's own reward, which are not in
 the log, `worlds.json` what random actions get. `scripts/record_worlds.py` writes all three.
+
+Worlds are `dev` or `test` by a hash of their names, or `unseen`, as `worlds.json` states: those
+score rules, and none is written by them.
 """
 
 import hashlib
@@ -76,6 +79,7 @@ class WorldRun:
     truth: tuple[float, ...]  # true returns in the course of the run
     traits: frozenset[str]  # of the world
     random: float  # the true return of random actions
+    split: str  # "dev", "test" or "unseen"
 
     @property
     def start(self) -> float:
@@ -109,11 +113,8 @@ class LabelledRun:
     label: Label
 
 
-def split(world: str) -> str:
-    """Return `dev` or `test`, by the first byte of the SHA-256 of the world's name.
-
-    Rules may be written by the worlds of `dev` alone.
-    """
+def _half(world: str) -> str:
+    """Return `dev` or `test`, by the first byte of the SHA-256 of the world's name."""
     return ("dev", "test")[hashlib.sha256(world.encode()).digest()[0] % 2]
 
 
@@ -149,6 +150,7 @@ def _run(row: dict[str, Any], label: dict[str, Any], world: dict[str, Any]) -> W
         truth=tuple(value for _, value in label["truth"]),
         traits=frozenset(world["traits"]),
         random=world["random"],
+        split=world.get("split") or _half(row["world"]),
     )
 
 

@@ -22,7 +22,6 @@ from rlvitals.faults.world_runs import (
     WorldRun,
     label_runs,
     read,
-    split,
     unpack,
 )
 
@@ -94,7 +93,7 @@ class ScoredRun:
         run, answer = self.labelled.run, self.answer
         if answer.verdict in run.expects:
             return True
-        onset = run.onset * run.steps if run.onset and not _counts_episodes(run) else 0
+        onset = run.onset * _logged_steps(run) if run.onset and not _counts_episodes(run) else 0
         pairs = list(zip(answer.alarms, answer.alarm_steps, strict=True))[:first]
         return any(rule in run.expects and step >= onset for rule, step in pairs)
 
@@ -102,6 +101,12 @@ class ScoredRun:
 def _counts_episodes(run: WorldRun) -> bool:
     """Return whether the log's axis is the episode, as a student's table has it."""
     return run.trainer in {"student-dqn", "tabular"}
+
+
+def _logged_steps(run: WorldRun) -> float:
+    """Return the length of the log's axis: skrl counts steps of all environments as one."""
+    per_step = int(run.settings.get("n_envs", 1)) if run.trainer == "skrl-ppo" else 1
+    return run.steps / per_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ def diagnose_healthy(root: Path) -> Iterator[rlvitals.lab.Judged]:
         return
     for labelled in label_runs(read(root)):
         run = labelled.run
-        if labelled.label is Label.HEALTHY and split(run.world) == "dev":
+        if labelled.label is Label.HEALTHY and run.split == "dev":
             with TemporaryDirectory() as scratch:
                 unpack(root, run, Path(scratch))
                 diagnosis = rlvitals.diagnose(rlvitals.runs(scratch)[0], live=False)

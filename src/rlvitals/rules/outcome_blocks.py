@@ -88,6 +88,8 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
         return unclear_level(trend) if small else level
     last = block_change.last if block_change.answer == "lost" else trend.last
     best = block_change.best if block_change.answer == "lost" else trend.best
+    if small and not knows_way(trace, trend.metric, values):
+        return small_rise(trend, block_change)
     state = "flat" if small else STATES[block_change.answer]
     return replace(
         trend,

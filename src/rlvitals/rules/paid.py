@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.environments import Environment
 from rlvitals.rules import kinds
@@ -44,6 +45,38 @@ def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
         1 - EXACT
     )
     return whole_number and float(np.quantile(values, 1 - NEARLY_ALL)) >= (1 - HOLDS) * best
+
+
+@cache_by_trace
+def longer_way(trace: Trace, name: str) -> str:
+    """Say that the return fell only because episodes became longer; empty if it did not.
+
+    The mean return is positive and, since its best, a falling line in the mean length: what the
+    end pays is more than all steps cost, and a failure leaves that line. The policy has become
+    certain: it does what it did before, and the way to the goal is longer, as in a curriculum.
+    Empty for another outcome.
+    """
+    min_rows = 20  # with a return and a length, since the best return
+    returns, lengths = (trace.numbers(m.name, min_rows) for m in (RETURN, EPISODE_LENGTH))
+    entropy = trace.numbers(ENTROPY.name, min_rows)
+    if name != RETURN.name or trace.profile not in kinds.CONTROL:
+        return ""
+    if returns is None or lengths is None or entropy is None or entropy.values.min() < 0:
+        return ""
+    since_best = returns.since(int(returns.steps[returns.values.argmax()]))
+    _, return_rows, length_rows = np.intersect1d(
+        since_best.steps, lengths.steps, return_indices=True
+    )
+    returns_then, steps = since_best.values[return_rows], lengths.values[length_rows]
+    if len(returns_then) < min_rows or not np.ptp(steps) or not np.ptp(returns_then):
+        return ""
+    slope, end_pay = np.polyfit(steps, returns_then, 1)
+    residual = float(np.abs(returns_then - end_pay - slope * steps).max())
+    last = float(np.median(entropy.tail(5).values))
+    is_certain = last <= 0.05 * float(entropy.values[0])
+    on_line = residual <= 0.05 * float(np.ptp(returns_then))
+    is_longer = is_certain and on_line and slope < 0 < returns_then[-1]
+    return "falls as episodes get longer, and each still earns its end" if is_longer else ""
 
 
 @dataclass(frozen=True, slots=True)

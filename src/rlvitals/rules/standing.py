@@ -23,7 +23,7 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
 from rlvitals.rules.known_task import environment, task
-from rlvitals.rules.paid import pays_in_full
+from rlvitals.rules.paid import longer_way, pays_in_full
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.signals import outcome_change as block_test
@@ -187,9 +187,8 @@ def describe_progress(trace: Trace, outcome_trend: Standing) -> str:
     if share is None or env is None:
         return ""
     if share == 0:
-        return (
-            f"no better than a random policy, which gets about {env.random_return:g} on {env.name}"
-        )
+        level = f"which gets about {env.random_return:g} on {env.name}"
+        return f"no better than a random policy, {level}"
     return f"{share:.0%} of the way from a random to a solved {env.name}"
 
 
@@ -231,12 +230,13 @@ def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Stan
     plain = max(material if up(name) > 0 else 0.0, OF_THE_START * abs(first))
     fit = trend(series.values)
     low, high = (fit.change_low, fit.change_high) if fit else (-np.inf, np.inf)
-    state: State = "unknown"
     if lacks := beyond(trace, name, full_series.values, last):
-        state = "unknown"
+        state: State = "unknown"
     elif _at_ceiling(trace, name, full_series, last):
         state = "at its ceiling"
-    elif name.endswith("return") and pays_in_full(trace, full_series.values):
+    elif (name.endswith("return") and pays_in_full(trace, full_series.values)) or (
+        first > last and (lacks := longer_way(trace, name))
+    ):
         state = "holding its best"
     elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):
         state, lacks = _when_rising(trace, name, full_series, series, low, material)
@@ -311,8 +311,8 @@ def _without_trend(  # noqa: PLR0913, PLR0917 - as above
         return "holding its best"
     known = len(series) == len(full_series) and task(trace, name, full_series.values) is not None
     fell = known and is_back_at_start(trace, name, full_series.values, last, material)
-    poor = low <= 0 and (fell or never_better(series.values, first, last, material))
-    flat = poor and name.endswith("return")
+    poor = fell or never_better(series.values, first, last, material)
+    flat = low <= 0 and poor and name.endswith("return")
     return _when_flat(trace, name, full_series, series, last, material) if flat else "unknown"
 
 
@@ -378,8 +378,7 @@ def _single_sd(trace: Trace, name: str, full_series: Series) -> float:
 
 
 def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bool:
-    values = full_series.values
-    env = task(trace, name, values)
+    values, env = full_series.values, task(trace, name, full_series.values)
     if env is not None and env.way and env.solved_return is not None:
         if not values.any():
             return False  # a return of exactly zero throughout is a reward that never arrives
@@ -396,5 +395,5 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
     # One lucky episode above the floor is no way up.
     stuck = int(max(STUCK_TOP * len(values), LEAST))
     top = values.max()
-    climbed = values[0] < top and np.ptp(values) > AT_THE_TOP * abs(top)
+    climbed = values[:stuck].mean() < top and np.ptp(values) > AT_THE_TOP * abs(top)
     return bool((values[-stuck:] == top).all() and climbed)

@@ -42,7 +42,16 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.course import NOISE, course_of
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
 from rlvitals.rules.weigh import content
@@ -277,5 +286,6 @@ RULE = Rule(
         "policy-loss-explosion",
     ),
     verdict="collapsed",
-    thresholds=(LOW, SEVERE),
+    thresholds=(LOW, SEVERE, persistence("entropy-collapse")),
+    persists=persistence("entropy-collapse"),
 )

@@ -16,7 +16,7 @@ the run. Check that it is counted in the unit meant: steps, not episodes; of all
 
 ## When it is wrong
 A log of a run's first minutes: a buffer that is filled for an hour is normal in a run of a week.
-With a budget known this rule counts by the budget.
+With a budget known this rule counts by the budget; without one a run that goes on is not judged.
 
 ## References
 - Mnih et al. 2015, "Human-level control through deep reinforcement learning": 50,000 of 50 million.
@@ -32,6 +32,7 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
@@ -63,6 +64,8 @@ def check(trace: Trace) -> Answer:
     if not logged:
         return _no_update(trace) or Undecided("no update is logged", (UPDATES.name,))
     first = min(int(s.finite().where(s.finite().values != 0).steps[0]) for s in logged)
+    if trace.budget is None and goes_on(trace):
+        return Undecided("the run goes on, and how long it will be is not known", ("total_steps",))
     first_step, step_count = trace.first_number, trace.last_step - trace.first_number
     if trace.budget is not None:
         step_count = max(step_count, trace.budget.steps - first_step)

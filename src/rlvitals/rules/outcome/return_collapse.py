@@ -27,7 +27,9 @@ something outside of the policy changed (environment, reward, data).
 
 ## When it is wrong
 Value-based methods on small tasks swing by half their range and come back. Curricula make a task
-harder on purpose: the return falls while the agent improves.
+harder on purpose: the return falls while the agent improves. Where the mean return is positive and
+falls in one line with the mean episode length, and the policy is certain, every episode still ends
+with the same pay, later: no collapse.
 
 ## References
 - Nikishin et al. 2022, "The Primacy Bias in Deep Reinforcement Learning".
@@ -48,6 +50,7 @@ from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
+from rlvitals.rules.paid import longer_way
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -110,6 +113,8 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
         return Clear()
     if falls(course) > 1:
         return Clear()  # it was lost before, and came back: return_oscillates' business
+    if longer_way(trace, name):
+        return Clear()
     if series.steps[-1] < full(trace, name, series):
         return Clear()  # a mean over a hundred episodes of which few have ended
     return _finding(name, series, course, LOST.on(trace))

@@ -53,7 +53,16 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, standing, way_share
@@ -344,7 +353,8 @@ RULE = Rule(
         "lower {value_coef} or split the optimisers",
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
-    thresholds=(TINY_KL, FEW, SLOW, MAX_CHANGED),
+    thresholds=(TINY_KL, FEW, SLOW, MAX_CHANGED, persistence("updates-hardly-move", 0.25)),
+    persists=persistence("updates-hardly-move", 0.25),  # a slow start is as flat
     explained_by=(
         "setting-out-of-range",
         "environment-changed",

@@ -3,7 +3,8 @@
 ## What it sees
 Rewards of a batch of responses without any spread in 10 successive updates, or an outcome (score,
 reward, return) that is exactly the same number for as long: to the end of the run or for a fifth of
-it; or one that has been its own lowest number ever since it fell there. Not where the outcome
+it; or one that has been its own lowest number ever since it fell there, for longer than a random
+order of its values would leave at the end in 1 of 1,000 draws. Not where the outcome
 climbed to its highest value and stays there, and not where answers are right: that is convergence.
 A language model that has no gradient besides is stalled, even while its mean reward wanders upwards
 with the prompts. A return that never stood above its level is a flat start: a note, until 40 % of a
@@ -54,7 +55,16 @@ from rlvitals.rules.falling import SHOWS
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import step_reward
 from rlvitals.rules.reward_names import pays_right_answers
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, label, standing
@@ -146,8 +156,21 @@ def _tail(trace: Trace) -> Finding | None:
     count = len(series) - first
     if not first or count < LEAST.on(trace) or series.values[-1] > series.values.min():
         return None
+    if _by_chance(series.values, first):
+        return None
     between = _onset_step(trace, name, series, first), int(series.steps[-1])
     return _finding(trace, name, between, count, series)
+
+
+def _by_chance(values: np.ndarray, first: int) -> bool:
+    """Return True if a random order of the values may leave the lowest alone from `first` on.
+
+    A few successes among failures leave many failures at the end: more often than in 1 of 1,000.
+    """
+    higher_count = int(np.count_nonzero(values[:first] > values[-1]))
+    index = np.arange(higher_count)
+    chance = float(np.prod((first - index) / (len(values) - index)))
+    return chance > 1e-3  # noqa: PLR2004
 
 
 def _onset_step(trace: Trace, name: str, series: Series, first: int) -> int:
@@ -249,7 +272,7 @@ def _at_its_top(name: str, series: Series, first: int) -> bool:
     """See a level that was climbed to: lower before, and never higher."""
     if name in SPREADS or first == 0:
         return False
-    return bool(series.values[first] == series.values.max() > series.values[0])
+    return bool(series.values[first] == series.values.max() > series.values[:first].mean())
 
 
 def _finding(
@@ -297,17 +320,21 @@ def _finding(
 def _starts_flat(
     trace: Trace, name: str, series: Series, began: int, value: float
 ) -> tuple[str, ...]:
-    """Say why a return that never stood above its constant level may be a start; empty if not.
+    """Say why a return that hardly stood above its constant level may be a start; empty if not.
 
     Returns at the floor of a sparse task, before the first success, and at the top of a task whose
     training was resumed are constant rewards to a log that does not name the task.
     """
     if trace.profile in kinds.LANGUAGE or name not in LEVELS:
         return ()
-    before, why = float(series.until(began).values.max(initial=value)), too_early(trace)
-    if not why or before - value > SAME_LEVEL * abs(value):
+    first, reason = int(np.searchsorted(series.steps, began)), too_early(trace)
+    if not reason:
         return ()
-    return (f"it never stood above that: a flat start; {why}",)
+    if float(series.values[:first].max(initial=value)) - value <= SAME_LEVEL * abs(value):
+        return (f"it never stood above that: a flat start; {reason}",)
+    if value > series.values.min() or not _by_chance(series.values, first):
+        return ()
+    return (f"it stood above that too seldom to tell: a flat start; {reason}",)
 
 
 def _times(equal: np.ndarray, *, spread: bool) -> str:
@@ -365,5 +392,6 @@ RULE = Rule(
         "judge-outage",
     ),
     verdict="stalled",
-    thresholds=(LEAST,),
+    thresholds=(LEAST, persistence("constant-reward")),
+    persists=persistence("constant-reward"),
 )

@@ -51,7 +51,16 @@ from numpy.typing import NDArray
 from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
@@ -230,5 +239,6 @@ RULE = Rule(
         "value-loss-explosion",
         "value-clip-high",
     ),
-    thresholds=(LIMIT, SAMPLES),
+    thresholds=(LIMIT, SAMPLES, persistence("critic-explains-nothing", 0.25)),
+    persists=persistence("critic-explains-nothing", 0.25),  # a slow start is as flat
 )

@@ -31,7 +31,16 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
 from rlvitals.rules.known_task import environment
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.shapes import start
 from rlvitals.rules.standing import LEAST, outcome, standing
 from rlvitals.signals.spread import median
@@ -110,5 +119,6 @@ RULE = Rule(
         "impossible-value",
     ),
     verdict="stalled",
-    thresholds=(SHORT,),
+    thresholds=(SHORT, persistence("critic-target-frozen", 0.25)),
+    persists=persistence("critic-target-frozen", 0.25),  # a slow start is as flat
 )
