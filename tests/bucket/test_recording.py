@@ -82,6 +82,10 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
     assert entry["path"] == "walk"
     assert entry["step"] == 399
     assert entry["values"]["reward"] == 399.0
+    for words, count in (("lr<1e-2 tag:sweep", 1), ("lr>1e-2", 0), ("status:stopped", 1)):
+        found = call("runs", cloud, "--search", *words.split(), "--json")[1]
+        assert len(json.loads(found)) == count, words
+    assert call("runs", cloud, "--search", "nothing:x")[0] == 2
 
 
 def test_the_end_of_a_run_waits_for_its_upload(cloud, tmp_path, monkeypatch):

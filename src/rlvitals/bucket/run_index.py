@@ -19,7 +19,16 @@ from rlvitals.bucket.object_store import Conflict, ObjectStore
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import events, typed
 from rlvitals.storage.blocks import BlockCursor, scan
-from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, block_files, read_about
+from rlvitals.storage.index import Index
+from rlvitals.storage.run_folder import (
+    EVENTS_FILE,
+    RUN_FILE,
+    block_files,
+    parse_fields,
+    read_about,
+)
+from rlvitals.storage.run_query import Indexed
+from rlvitals.storage.typed import Fields
 
 INDEX_FOLDER = ".rlvitals/"
 SHARD_DIGITS = 2  # of a hexadecimal hash: 256 shards, of 10,000 runs 40 in each
@@ -64,7 +73,8 @@ class RunEntry:
         # JSON has no NaN: a value that is none is left out.
         values = {key: value for key, value in self._values.items() if isfinite(value)}
         return {
-            "name": run_info.name, "project": run_info.project, "group": run_info.group,
+            "id": run_info.id, "name": run_info.name, "project": run_info.project,
+            "group": run_info.group, "seed": run_info.seed, "notes": run_info.notes,
             "tags": list(run_info.tags), "created": run_info.created,
             "attempts": len(run_info.attempts), "settings": dict(run_info.settings),
             "status": status, "step": self._step, "time": self._time,
@@ -103,6 +113,27 @@ def read(store: ObjectStore) -> dict[str, dict[str, Any]]:
     for data in store.read_many(names).values():
         entries.update(_decode(data))
     return entries
+
+
+def search(
+    entries: Mapping[str, Mapping[str, Any]], terms: str, sort: str, limit: int | None
+) -> tuple[Indexed, ...]:
+    """Return the runs that fit every word of the filter language; see `RunQuery.search`.
+
+    Raises UsageError.
+    """
+    with Index(Path(), Path(":memory:")) as index:
+        for name, entry in entries.items():
+            record = Fields(entry, name)
+            state = (
+                record.take("attempts", typed.count, 0),
+                record.take("status", typed.text, ""),
+                record.take("step", typed.integer, None),
+                record.take("time", typed.moment, None),
+            )
+            info = parse_fields(Fields({**entry, "attempts": []}, name))
+            index.add_entry(name, info, state)
+        return index.search(terms, sort, limit)
 
 
 def _encode(runs: Mapping[str, Mapping[str, object]]) -> bytes:

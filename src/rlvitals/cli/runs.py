@@ -5,8 +5,8 @@ verdict:x match one field; lr=1e-3 or "lr<1e-3" matches a setting.
 A run is judged if it is new, has changed or may be running. The results are stored in an index in
 ROOT, which may be deleted.
 
-Runs in a bucket (s3://bucket/runs) are listed from the index in the bucket, without verdicts; only
-plain words can be searched.
+Runs in a bucket (s3://bucket/runs) are listed from the index in the bucket, without verdicts, with
+the same words.
 
 examples:
   rlvitals runs runs
@@ -133,33 +133,17 @@ def _list_bucket(url: str, args: Namespace) -> int:
     """List the runs of a bucket by its index: a request for each shard, none for a run."""
     from rlvitals.bucket import run_index
     from rlvitals.bucket.object_store import ObjectStore
-    from rlvitals.views import lists
-    from rlvitals.views.console import emit
 
     entries = run_index.read(ObjectStore(url))
     if not entries:
         hint = "rlvitals triage reads the logs that lie there"
         raise UnreadableLog("no index of runs is in this bucket", where=url, hint=hint)
-    matches = {
-        name: entry for name, entry in entries.items()
-        if all(term.lower() in json.dumps(entry).lower() for term in args.search)
-    }  # fmt: skip
-    order = sorted(matches)
-    if args.sort != "name":
-        field = "step" if args.sort == "step" else "time"
-        order.sort(key=lambda name: -(matches[name].get(field) or 0.0))
-    order = order[: args.limit]
+    matches = run_index.search(entries, " ".join(args.search), args.sort, args.limit)
     if args.json:
-        print(json.dumps([{"path": name, **matches[name]} for name in order], indent=1))
+        listed = [{"path": match.path, **entries[match.path]} for match in matches]
+        print(json.dumps(listed, indent=1))
         return 0
-    rows = [
-        (name, *(str(matches[name].get(key) or "") for key in ("status", "step", "attempts")),
-         " ".join(map(str, matches[name].get("tags") or ())))
-        for name in order
-    ]  # fmt: skip
-    emit(lists.columns(("run", "status", "step", "attempts", "tags"), rows))
-    if len(order) < len(entries):
-        print(f"{len(order)} of {len(entries)} runs fit")
+    _print_entries(matches, len(entries), as_json=False)
     return 0
 
 

@@ -217,12 +217,23 @@ class Index(RunQuery):
             info, problem = About(), error.problem
         else:
             problem = ""
-        step, time = tail_index.newest_row(folder) or (None, None)
+        newest = tail_index.newest_row(folder) or (None, None)
+        info = replace(info, name=info.name or folder.name)
+        state = (len(info.attempts), _status(folder, info), *newest)
+        self._insert(path, mark, info, state, problem)
+
+    def add_entry(self, path: str, info: About, state: tuple[object, ...]) -> None:
+        """Add a run that is no folder here; `state`: its attempts, status, last step and time."""
+        with self._db:
+            self._insert(path, "", info, state, "")
+
+    def _insert(
+        self, path: str, mark: str, info: About, state: tuple[object, ...], problem: str
+    ) -> None:
         fits_int64 = info.seed is not None and info.seed in typed.INT64_RANGE
         seed = info.seed if fits_int64 else None  # the settings hold a larger one
-        values = (path, mark, info.id, info.name or folder.name, info.project, info.group,
-                  seed, info.created, len(info.attempts), _status(folder, info), step,
-                  time, info.notes, problem, "\n".join(typed.summary(info.wrong)))  # fmt: skip
+        values = (path, mark, info.id, info.name, info.project, info.group, seed, info.created,
+                  *state, info.notes, problem, "\n".join(typed.summary(info.wrong)))  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
         self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in info.tags])
