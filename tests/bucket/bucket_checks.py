@@ -112,9 +112,9 @@ class WeatherStore(ObjectStore):
         return version
 
 
-def upload_all(folder, store):
+def upload_all(folder, store, *, closing=False):
     uploader = Uploader(folder, store)
-    while not uploader.upload():
+    while not uploader.upload(closing=closing):
         pass
     return uploader
 

@@ -69,7 +69,7 @@ class RunEntry:
 
     def _entry(self, *, has_ended: bool) -> dict[str, object]:
         run_info = read_about(self._folder / RUN_FILE)
-        status = _status(self._folder) if has_ended else "running"
+        status = read_status(self._folder) if has_ended else "running"
         # JSON has no NaN: a value that is none is left out.
         values = {key: value for key, value in self._values.items() if isfinite(value)}
         return {
@@ -151,7 +151,7 @@ def _decode(data: bytes) -> dict[str, dict[str, Any]]:
     return {str(name): entry for name, entry in runs.items() if isinstance(entry, dict)}
 
 
-def _status(folder: Path) -> str:
+def read_status(folder: Path) -> str:
     """Return how the newest attempt ended by its events; "stopped" where none says."""
     try:
         history = events.read(folder / EVENTS_FILE).events
