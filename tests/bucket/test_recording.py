@@ -7,7 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 from bucket_checks import Folder, Killed, fetch, upload_all
@@ -91,6 +94,40 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
         found = call("runs", cloud, "--search", *words.split(), "--json")[1]
         assert len(json.loads(found)) == count, words
     assert call("runs", cloud, "--search", "nothing:x")[0] == 2
+
+
+def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, monkeypatch):
+    """Both run as processes on the URL; a row that is uploaded later appears in both."""
+    folder = Folder(tmp_path / "run")
+    folder.log(30)
+    upload_all(folder.path, ObjectStore(f"{cloud}/walk"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
+    program = [sys.executable, "-m", "rlvitals"]
+    server = subprocess.Popen(
+        [*program, "serve", cloud, "--port", "0"], stdout=subprocess.PIPE, text=True
+    )
+    log = (tmp_path / "follow.txt").open("w")
+    following = subprocess.Popen([*program, "follow", f"{cloud}/walk"], stdout=log, stderr=log)
+    try:
+        address = server.stdout.readline().split()[-1].rstrip("/")
+
+        def step():
+            # It binds its port before it listens.
+            with suppress(URLError), urlopen(f"{address}/api/runs") as answer:  # noqa: S310
+                rows = json.load(answer)["rows"]
+                return rows[0]["step"] if rows else None
+
+        wait_for(lambda: step() == 29)
+        folder.log(30)
+        upload_all(folder.path, ObjectStore(f"{cloud}/walk"))
+        wait_for(lambda: step() == 59)
+        wait_for(lambda: "59" in (tmp_path / "follow.txt").read_text())
+    finally:
+        for process in (server, following):
+            process.terminate()
+            process.wait()
+        server.stdout.close()
+        log.close()
 
 
 def finish_in_a_process(url):

@@ -20,6 +20,7 @@ from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import events, typed
 from rlvitals.storage.blocks import BlockCursor, scan
 from rlvitals.storage.index import Index
+from rlvitals.storage.index_sql import scheduler_jobs
 from rlvitals.storage.run_folder import (
     EVENTS_FILE,
     RUN_FILE,
@@ -78,6 +79,7 @@ class RunEntry:
             "tags": list(run_info.tags), "created": run_info.created,
             "attempts": len(run_info.attempts), "settings": dict(run_info.settings),
             "status": status, "step": self._step, "time": self._time,
+            "more": {"job": run_info.more["job"]} if "job" in run_info.more else {},
             "values": dict(list(values.items())[:MAX_VALUES]),
         }  # fmt: skip
 
@@ -117,8 +119,8 @@ def read(store: ObjectStore) -> dict[str, dict[str, Any]]:
 
 def search(
     entries: Mapping[str, Mapping[str, Any]], terms: str, sort: str, limit: int | None
-) -> tuple[Indexed, ...]:
-    """Return the runs that fit every word of the filter language; see `RunQuery.search`.
+) -> tuple[tuple[Indexed, ...], dict[str, str]]:
+    """Return the runs that fit every word, as `RunQuery.search`, and the job of each.
 
     Raises UsageError.
     """
@@ -133,7 +135,7 @@ def search(
             )
             info = parse_fields(Fields({**entry, "attempts": []}, name))
             index.add_entry(name, info, state)
-        return index.search(terms, sort, limit)
+        return index.search(terms, sort, limit), scheduler_jobs(index)
 
 
 def _encode(runs: Mapping[str, Mapping[str, object]]) -> bytes:

@@ -37,7 +37,8 @@ from rlvitals.storage.run_query import (
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
 
 INDEX_FILE = ".rlvitals.index"
-INDEX_VERSION = 5  # of the tables: another one is made again
+INDEX_VERSION = 6  # of the tables: another one is made again
+JOB_SETTING = "job"  # the scheduler's job among the settings, so that job/id=7 finds it
 INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
@@ -237,7 +238,9 @@ class Index(RunQuery):
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
         self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in info.tags])
-        rows = [(path, key, _text(value), _number(value)) for key, value in _leaves(info.settings)]
+        job = info.more.get("job")
+        named = {**info.settings, **({JOB_SETTING: job} if isinstance(job, Mapping) else {})}
+        rows = [(path, key, _text(value), _number(value, key)) for key, value in _leaves(named)]
         if info.seed is not None:
             rows.append((path, "seed", str(info.seed), float(info.seed)))
         self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)
@@ -389,5 +392,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _number(value: object) -> float | None:
+def _number(value: object, key: str) -> float | None:
+    if isinstance(value, str) and value.isdecimal() and key.startswith(f"{JOB_SETTING}/"):
+        return float(value)  # a scheduler's variables are texts
     return float(value) if isinstance(value, int | float) else None
