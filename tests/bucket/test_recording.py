@@ -121,7 +121,7 @@ def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, 
         folder.log(30)
         upload_all(folder.path, ObjectStore(f"{cloud}/walk"))
         wait_for(lambda: step() == 59)
-        wait_for(lambda: "59" in (tmp_path / "follow.txt").read_text())
+        wait_for(lambda: "59" in (tmp_path / "follow.txt").read_text(), 40)
     finally:
         for process in (server, following):
             process.terminate()
@@ -171,7 +171,7 @@ def finished(cloud, tmp_path):
 def test_spool_files_that_the_bucket_does_not_confirm_stay(finished, obstacle):
     folder, store, uploader = finished
     if obstacle == "hold":
-        holds.place(folder.path)
+        holds.add(folder.path)
     elif obstacle == "segment":
         store.delete([entry.name for entry in store.list("segments/")])
     elif obstacle == "manifest":

@@ -160,7 +160,7 @@ def test_a_crash_at_any_moment_leaves_all_points_or_the_thinned(tmp_path, monkey
 
 def test_a_run_on_hold_is_not_compacted(tmp_path):
     run = record(tmp_path, rows=9)
-    holds.place(tmp_path, "audit")
+    holds.add(tmp_path, "audit")
     (report,) = compact(tmp_path)
     assert "on hold" in report.why
     assert run.block_files()[0].path.exists()

@@ -29,7 +29,7 @@ def remove(folder: Path, store: ObjectStore) -> int:
     """
     with safe_files.lock(folder):
         files = tuple(uploader.iter_files(folder))
-        if _is_needed(folder) or not _is_confirmed(folder, files, store):
+        if _must_stay(folder) or not _confirms_all(folder, files, store):
             return 0
         size = sum((folder / file).stat().st_size for file in files)
         for path in (*(folder / name for name in SPOOL_STATE_FILES), *_beats(folder)):
@@ -39,11 +39,11 @@ def remove(folder: Path, store: ObjectStore) -> int:
     return size
 
 
-def _is_needed(folder: Path) -> bool:
+def _must_stay(folder: Path) -> bool:
     return (
         run_index.read_status(folder) != "finished"
         or tail_index.has_writer(folder)
-        or holds.is_held(folder)
+        or holds.applies(folder)
         or bool(naming.find_checkpoints(folder))
     )
 
@@ -52,7 +52,7 @@ def _beats(folder: Path) -> Iterator[Path]:
     yield from (folder / "life").glob("*.beat")
 
 
-def _is_confirmed(folder: Path, files: tuple[str, ...], store: ObjectStore) -> bool:
+def _confirms_all(folder: Path, files: tuple[str, ...], store: ObjectStore) -> bool:
     """Return whether a manifest that is read anew lists every byte, in segments that are there."""
     with suppress(FileNotFoundError):
         node = (folder / uploader.NODE_FILE).read_text().split()[0]

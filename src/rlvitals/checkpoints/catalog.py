@@ -155,7 +155,7 @@ class Catalog:
             return
         for expendable in select_surplus(
             [
-                make_entry(checkpoint.manifest, held=holds.is_held(checkpoint.folder))
+                make_entry(checkpoint.manifest, has_hold=holds.applies(checkpoint.folder))
                 for checkpoint in checkpoints.values()
             ],
             policy,

@@ -71,7 +71,7 @@ def _publish(folder: Path, manifest: Manifest) -> str:
     """Rename a sealed folder to its final name and update `latest`; return a message, or ""."""
     target, previous, message = naming.checkpoint_path(folder.parent, manifest.step), None, ""
     if os.path.lexists(target):
-        if _is_earlier(target, manifest) and not holds.is_held(target):
+        if _is_earlier(target, manifest) and not holds.applies(target):
             previous = naming.unfinished_path(folder.parent, manifest.step)
             target.rename(previous)
         else:

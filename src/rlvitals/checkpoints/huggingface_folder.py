@@ -80,7 +80,7 @@ class HuggingFaceCheckpoints(Checkpoints):
         self._catalog.move_other_aside(step)
         if not folder.exists():
             return
-        if holds.is_held(folder):
+        if holds.applies(folder):
             aside = naming.set_aside_path(self.folder, step, naming.OTHER_RUN_SUFFIX)
             folder.rename(aside)
             self._tell(f"{folder.name} is on hold: it lies in {aside.name} now")

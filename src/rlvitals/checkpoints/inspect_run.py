@@ -263,7 +263,7 @@ def _add_keep_reasons(entries: Sequence[CheckpointStatus]) -> list[CheckpointSta
     policy_fields = newest.sealed.facts.get("kept") if newest and newest.sealed else None
     policy = retention.policy_from_dict(policy_fields)
     candidates = [
-        retention.make_entry(entry.sealed, held=holds.is_held(entry.folder))
+        retention.make_entry(entry.sealed, has_hold=holds.applies(entry.folder))
         for entry in usable
         if entry.sealed is not None
     ]

@@ -55,7 +55,7 @@ def delete_checkpoint(folder: Path, checkpoint: Path) -> None:
 
 def hide_checkpoint(folder: Path, checkpoint: Path) -> Path:
     """Rename a checkpoint that is to be deleted; return its path. Raises OSError on hold."""
-    if holds.is_held(checkpoint):
+    if holds.applies(checkpoint):
         raise PermissionError(errno.EPERM, "on hold", str(checkpoint))
     hidden = naming.unfinished_path(folder, naming.step_of(checkpoint))
     checkpoint.rename(hidden)

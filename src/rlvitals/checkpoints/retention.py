@@ -58,7 +58,7 @@ class Entry:
     metrics: dict[str, float]
     health: str = ""
     pinned: bool = False
-    held: bool = False  # on legal hold
+    has_hold: bool = False  # on legal hold
 
 
 def select_surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
@@ -82,7 +82,7 @@ def keep_reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[st
 
     for candidate in by_age:
         in_use = candidate.step in policy.shielded
-        marks = {"pinned": candidate.pinned, "on hold": candidate.held, "in use": in_use}
+        marks = {"pinned": candidate.pinned, "on hold": candidate.has_hold, "in use": in_use}
         for reason in (text for text, is_set in marks.items() if is_set):
             add(candidate, reason)
     if policy.every is not None:
@@ -108,10 +108,10 @@ def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
     return tuple(first_entries.values())
 
 
-def make_entry(sealed: Manifest, *, held: bool = False) -> Entry:
-    """Return the entry of a checkpoint's manifest; `held`: it is on legal hold."""
+def make_entry(sealed: Manifest, *, has_hold: bool = False) -> Entry:
+    """Return the entry of a checkpoint's manifest; `has_hold`: it is on legal hold."""
     metrics = dict(sealed.metrics)
-    return Entry(sealed.step, sealed.sequence, metrics, sealed.health, sealed.pinned, held)
+    return Entry(sealed.step, sealed.sequence, metrics, sealed.health, sealed.pinned, has_hold)
 
 
 def policy_to_dict(policy: Policy) -> dict[str, object]:

@@ -40,9 +40,9 @@ class Step:
 
     path: Path
     action: str  # "thin" or "delete"
-    before: int  # bytes
-    after: int  # bytes; of a thinned file about so many
-    why: str
+    size: int  # bytes
+    new_size: int  # bytes; of a thinned file about so many
+    reason: str
     buckets: int = 0
 
 
@@ -52,41 +52,40 @@ class RunPlan:
 
     folder: Path
     steps: tuple[Step, ...]
-    kept: tuple[str, ...]  # sentences: what stays although it is old or surplus
+    obstacles: tuple[str, ...]  # sentences: what stays although it is old or surplus
 
     @property
-    def saved(self) -> int:
+    def freed_bytes(self) -> int:
         """Bytes that the steps free, about."""
-        return sum(step.before - step.after for step in self.steps)
+        return sum(step.size - step.new_size for step in self.steps)
 
 
-def plan(folder: Path, tiers: Sequence[TierRule], keep: int | None, now: float) -> RunPlan:
+def plan(folder: Path, tiers: Sequence[TierRule], keep: int | None, time_now: float) -> RunPlan:
     """Plan the retention of a run; nothing is changed. Raises OSError, UnreadableLog.
 
     `tiers`: of those that the run is old enough for the oldest counts. `keep`: sealed checkpoints
-    beyond so many newest are surplus; None: no sealed checkpoint is touched. `now`: seconds since
-    the epoch.
+    beyond so many newest are surplus; None: none is touched. `time_now`: seconds since the epoch.
     """
-    if reason := find_obstacle(folder, now):
+    if reason := find_obstacle(folder, time_now):
         return RunPlan(folder, (), (reason,))
     steps: list[Step] = []
-    kept: list[str] = []
-    age_s = now - newest_moment(folder)
+    obstacles: list[str] = []
+    age_s = time_now - newest_moment(folder)
     rule = max((t for t in tiers if age_s >= t.age_s), key=lambda t: t.age_s, default=None)
     if rule is not None:
         for file in block_files(folder):
-            _plan_thinning(file, rule, age_s, steps, kept)
+            _plan_thinning(file, rule, age_s, steps, obstacles)
     if keep is not None:
-        _plan_checkpoints(folder, keep, steps, kept)
-    return RunPlan(folder, tuple(steps), tuple(kept))
+        _plan_checkpoints(folder, keep, steps, obstacles)
+    return RunPlan(folder, tuple(steps), tuple(obstacles))
 
 
-def find_obstacle(folder: Path, now: float) -> str:
+def find_obstacle(folder: Path, time_now: float) -> str:
     """Return why nothing of a run may be removed; "" if it may."""
-    if holds.is_held(folder):
+    if holds.applies(folder):
         reason = holds.read_reason(folder)
         return f"on hold: {reason}" if reason else "on hold"
-    if tail_index.has_writer(folder) or other_processes.recording(folder, now):
+    if tail_index.has_writer(folder) or other_processes.recording(folder, time_now):
         return "a process records into it"
     return ""
 
@@ -103,17 +102,17 @@ def newest_moment(folder: Path) -> float:
 
 
 def _plan_thinning(
-    file: BlockFile, rule: TierRule, age_s: float, steps: list[Step], kept: list[str]
+    file: BlockFile, rule: TierRule, age_s: float, steps: list[Step], obstacles: list[str]
 ) -> None:
     path = file.path.with_suffix(".packed.rlv")
     if 0 < _count_buckets(file) <= rule.buckets:
         return
-    before, after = thin_file.estimate(file, rule.buckets)
-    if after < before:
-        why = f"{age_s / DAY_SECONDS:,.0f} days old: {rule.buckets:,} buckets of each metric"
-        steps.append(Step(path, "thin", before, after, why, rule.buckets))
-    elif before:
-        kept.append(f"{path.name}: thinning saves less than half of {before:,} bytes")
+    size, new_size = thin_file.estimate(file, rule.buckets)
+    if new_size < size:
+        reason = f"{age_s / DAY_SECONDS:,.0f} days old: {rule.buckets:,} buckets of each metric"
+        steps.append(Step(path, "thin", size, new_size, reason, rule.buckets))
+    elif size:
+        obstacles.append(f"{path.name}: thinning saves less than half of {size:,} bytes")
 
 
 def _count_buckets(file: BlockFile) -> int:
@@ -124,7 +123,7 @@ def _count_buckets(file: BlockFile) -> int:
         return max(map(len, packed.tiers.values()), default=0)
 
 
-def _plan_checkpoints(folder: Path, keep: int, steps: list[Step], kept: list[str]) -> None:
+def _plan_checkpoints(folder: Path, keep: int, steps: list[Step], obstacles: list[str]) -> None:
     usable = {
         entry.sealed.sequence: entry
         for entry in inspect_run.inspect(folder).seen
@@ -135,15 +134,17 @@ def _plan_checkpoints(folder: Path, keep: int, steps: list[Step], kept: list[str
     newest = usable[max(usable)].sealed
     own_policy = policy_from_dict(newest.facts.get("kept") if newest else None)
     entries = [
-        make_entry(entry.sealed, held=holds.is_held(entry.folder))
+        make_entry(entry.sealed, has_hold=holds.applies(entry.folder))
         for entry in usable.values()
         if entry.sealed is not None
     ]
-    kept += [f"{naming.CHECKPOINT_PREFIX}{entry.step}: on hold" for entry in entries if entry.held]
+    obstacles += [
+        f"{naming.CHECKPOINT_PREFIX}{entry.step}: on hold" for entry in entries if entry.has_hold
+    ]
     for surplus in select_surplus(entries, replace(own_policy, keep=keep)):
         path = usable[surplus.sequence].folder
-        why = f"not of the newest {keep:,}, nor the best, pinned or last healthy one"
-        steps.append(Step(path, "delete", disk.count_bytes(path), 0, why))
+        reason = f"not of the newest {keep:,}, nor the best, pinned or last healthy one"
+        steps.append(Step(path, "delete", disk.count_bytes(path), 0, reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,34 +152,34 @@ class Outcome:
     """The result of one step."""
 
     step: Step
-    after: int  # bytes
+    new_size: int  # bytes
     problem: str = ""  # why it was not done
 
 
 def prune(
-    folder: Path, tiers: Sequence[TierRule], keep: int | None, now: float
+    folder: Path, tiers: Sequence[TierRule], keep: int | None, time_now: float
 ) -> tuple[RunPlan, tuple[Outcome, ...]]:
     """Plan the retention of a run and do it; return both. Raises OSError, UnreadableLog."""
-    if keep is not None and not find_obstacle(folder, now):
+    if keep is not None and not find_obstacle(folder, time_now):
         for _ in recovery.recover(folder):  # what an earlier, killed call has left
             pass
-    run_plan = plan(folder, tiers, keep, now)
-    return run_plan, tuple(_do(folder, step, now) for step in run_plan.steps)
+    run_plan = plan(folder, tiers, keep, time_now)
+    return run_plan, tuple(_do(folder, step, time_now) for step in run_plan.steps)
 
 
-def _do(folder: Path, step: Step, now: float) -> Outcome:
+def _do(folder: Path, step: Step, time_now: float) -> Outcome:
     try:
         if step.action == "thin":
-            reason = find_obstacle(folder, now)
-            return Outcome(step, step.before, reason) if reason else _thin(folder, step)
+            reason = find_obstacle(folder, time_now)
+            return Outcome(step, step.size, reason) if reason else _thin(folder, step)
         with safe_files.lock(folder):  # no attempt begins between the check and the rename
-            if reason := find_obstacle(folder, now):
-                return Outcome(step, step.before, reason)
+            if reason := find_obstacle(folder, time_now):
+                return Outcome(step, step.size, reason)
             hidden = recovery.hide_checkpoint(folder, step.path)
         recovery.delete_folder(hidden)
         return Outcome(step, 0)
     except (OSError, UnreadableLog, thin_file.NotThinnedError) as error:
-        return Outcome(step, step.before, str(error))
+        return Outcome(step, step.size, str(error))
 
 
 def _thin(folder: Path, step: Step) -> Outcome:
@@ -186,6 +187,6 @@ def _thin(folder: Path, step: Step) -> Outcome:
     name = step.path.name.replace(".packed.rlv", ".rlv")
     for report in compact.compact(folder):
         if report.name == name and report.why:
-            return Outcome(step, step.before, report.why)
+            return Outcome(step, step.size, report.why)
     thin_file.thin(step.path, step.buckets)
     return Outcome(step, step.path.stat().st_size)

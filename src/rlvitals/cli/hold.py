@@ -36,7 +36,7 @@ def run(args: Namespace) -> int:
         raise UnreadableLog("no folder is at this path", where=str(args.path), hint=hint)
     try:
         if not args.release:
-            holds.place(args.path, args.reason)
+            holds.add(args.path, args.reason)
             print(f"{args.path} is on hold")
             return EXIT_OK
         was_held = holds.release(args.path)

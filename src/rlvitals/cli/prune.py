@@ -68,14 +68,14 @@ def run(args: Namespace) -> int:
         raise UsageError("one checkpoint is kept at least", where="--checkpoints", hint="1")
     plans: list[RunPlan] = []
     outcomes: list[Outcome] = []
-    code, now = EXIT_OK, clock.time()
+    code, time_now = EXIT_OK, clock.time()
     for folder in run_folders(args.root):
         try:
             if args.plan:
-                run_plan = run_retention.plan(folder, tiers, args.checkpoints, now)
+                run_plan = run_retention.plan(folder, tiers, args.checkpoints, time_now)
                 results: Sequence[Outcome] = ()
             else:
-                run_plan, results = run_retention.prune(folder, tiers, args.checkpoints, now)
+                run_plan, results = run_retention.prune(folder, tiers, args.checkpoints, time_now)
         except (OSError, UnreadableLog) as error:
             print(f"{folder}: left as it is: {harmless(str(error))}", file=sys.stderr)
             code = EXIT_PROBLEM
@@ -95,16 +95,16 @@ def run(args: Namespace) -> int:
 
 
 def _print_run(run_plan: "RunPlan", results: "Sequence[Outcome]") -> None:
-    if run_plan.steps or run_plan.kept:
+    if run_plan.steps or run_plan.obstacles:
         print(harmless(str(run_plan.folder)))
     problems = {result.step.path: result.problem for result in results}
-    sizes = {result.step.path: result.after for result in results}
+    sizes = {result.step.path: result.new_size for result in results}
     for step in run_plan.steps:
-        after = sizes.get(step.path, step.after)
-        about = "about " if step.action == "thin" and not results else ""
-        line = f"  {step.action} {step.path.name}: {step.before:,} bytes to {about}{after:,}"
-        print(harmless(f"{line}; {problems.get(step.path) or step.why}"))
-    for reason in run_plan.kept:
+        after = sizes.get(step.path, step.new_size)
+        prefix = "about " if step.action == "thin" and not results else ""
+        line = f"  {step.action} {step.path.name}: {step.size:,} bytes to {prefix}{after:,}"
+        print(harmless(f"{line}; {problems.get(step.path) or step.reason}"))
+    for reason in run_plan.obstacles:
         print(harmless(f"  kept: {reason}"))
 
 
@@ -114,10 +114,10 @@ def _print_total(
     count = sum(bool(run_plan.steps) for run_plan in plans)
     runs = f"{count} of {len(plans)} runs"
     if is_plan:
-        saved = sum(run_plan.saved for run_plan in plans)
+        saved = sum(run_plan.freed_bytes for run_plan in plans)
         print(f"{runs} would be pruned: about {saved:,} bytes. Nothing was changed.")
     else:
-        saved = sum(result.step.before - result.after for result in outcomes)
+        saved = sum(result.step.size - result.new_size for result in outcomes)
         print(f"{runs} pruned: {saved:,} bytes freed.")
 
 

@@ -193,19 +193,19 @@ def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
         yield "nothing was logged yet"
 
 
-def _thinning_notes(parts: Iterable[RankScan]) -> Iterator[str]:
+def _thinning_notes(rank_scans: Iterable[RankScan]) -> Iterator[str]:
     """Say what is left of a run that was thinned, and what its tiers have counted."""
-    listed = [tier for part in parts for tier in part.scan.tiers]
+    listed = [tier for rank_scan in rank_scans for tier in rank_scan.scan.tiers]
     if not listed:
         return
     stored = sum(int(tier.stored.sum()) for tier in listed)
     points = sum(int(tier.points.sum()) for tier in listed)
     bad = sum(int((tier.nan + tier.above + tier.below).sum()) for tier in listed)
     buckets = max(map(len, listed))
-    lost = f"; {bad:,} of all were NaN or infinite" if bad else ""
+    bad_text = f"; {bad:,} of all were NaN or infinite" if bad else ""
     yield (
         f"the run is thinned: {stored:,} of {points:,} points are left, of each of {buckets:,} "
-        f"buckets the first, last, lowest and highest{lost}"
+        f"buckets the first, last, lowest and highest{bad_text}"
     )
 
 

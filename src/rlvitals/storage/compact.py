@@ -53,7 +53,7 @@ def compact(folder: Path) -> tuple[Packed, ...]:
 
 def _compact(file: BlockFile) -> Packed:
     name, size = file.path.name, file.path.stat().st_size
-    if holds.is_held(file.path.parent.parent):
+    if holds.applies(file.path.parent.parent):
         return Packed(name, size, size, "the run is on hold")
     with file.path.open("rb") as source:
         if not try_lock(source.fileno(), alone=True):

@@ -15,7 +15,7 @@ from rlvitals.storage.safe_files import atomic_write, read_regular, sync
 HOLD_FILE = "hold.json"
 
 
-def place(folder: Path, reason: str = "") -> None:
+def add(folder: Path, reason: str = "") -> None:
     """Put a folder on hold; the reason of an earlier hold is replaced. Raises OSError."""
     with atomic_write(folder / HOLD_FILE) as file:
         record = {"placed": clock.time(), "reason": reason}
@@ -32,14 +32,9 @@ def release(folder: Path) -> bool:
     return True
 
 
-def is_held(folder: Path) -> bool:
+def applies(folder: Path) -> bool:
     """Return whether a run or a checkpoint is on hold, by its own mark or by its run's."""
     return any(os.path.lexists(path / HOLD_FILE) for path in (folder, folder.parent))
-
-
-def has_held_part(folder: Path) -> bool:
-    """Return whether a run's folder or a folder directly inside it is on hold."""
-    return os.path.lexists(folder / HOLD_FILE) or any(folder.glob(f"*/{HOLD_FILE}"))
 
 
 def read_reason(folder: Path) -> str:

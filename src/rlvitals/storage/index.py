@@ -239,8 +239,8 @@ class Index(RunQuery):
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
         self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in info.tags])
         job = info.more.get("job")
-        named = {**info.settings, **({JOB_SETTING: job} if isinstance(job, Mapping) else {})}
-        rows = [(path, key, _text(value), _number(value, key)) for key, value in _leaves(named)]
+        leaves = {**info.settings, **({JOB_SETTING: job} if isinstance(job, Mapping) else {})}
+        rows = [(path, key, _text(value), _number(value, key)) for key, value in _leaves(leaves)]
         if info.seed is not None:
             rows.append((path, "seed", str(info.seed), float(info.seed)))
         self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)

@@ -85,15 +85,15 @@ def thin(key: str, series: Series, buckets: int, tier: Tier | None = None) -> tu
         )
     ends = np.append(starts[1:], len(value))
     rows = [_select(value[start:end]) + start for start, end in zip(starts, ends, strict=True)]
-    stored = np.array([len(part) for part in rows], np.int64)
-    chosen = np.concatenate(rows) if rows else np.empty(0, np.int64)
-    return chosen, Tier(key, stored, points, nan, above, below)
+    stored = np.array([len(selection) for selection in rows], np.int64)
+    indices = np.concatenate(rows) if rows else np.empty(0, np.int64)
+    return indices, Tier(key, stored, points, nan, above, below)
 
 
 def _join(points: Counts, buckets: int) -> Counts:
     """Return the first of each group of adjacent buckets, int64 [<= buckets], of like size."""
-    before = np.cumsum(points) - points
-    group = before * buckets // max(int(points.sum()), 1)
+    preceding = np.cumsum(points) - points
+    group = preceding * buckets // max(int(points.sum()), 1)
     _, first = np.unique(group, return_index=True)
     return np.array(first, np.int64)
 

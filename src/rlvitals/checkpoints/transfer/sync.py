@@ -113,7 +113,7 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
         sync.is_outdated = False
         sync.content, sync.sizes = file_selection.find_content(folder), patience.call(remote.sizes)
         arrived = _CheckpointCopier(sync).copy_missing()
-    if not keep_all and not holds.is_held(folder):
+    if not keep_all and not holds.applies(folder):
         _drop_checkpoints(sync, arrived)
     _copy_logs(sync, content.logs if logs else ())
     _write_latest(sync, arrived)
