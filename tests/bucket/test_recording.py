@@ -101,6 +101,7 @@ def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, 
     folder = Folder(tmp_path / "run")
     folder.log(30)
     upload_all(folder.path, ObjectStore(f"{cloud}/walk"))
+    run_index.RunEntry(f"{cloud}/walk", folder.path).update(has_ended=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
     program = [sys.executable, "-m", "rlvitals"]
     server = subprocess.Popen(
@@ -119,9 +120,11 @@ def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, 
 
         wait_for(lambda: step() == 29)
         folder.log(30)
-        upload_all(folder.path, ObjectStore(f"{cloud}/walk"))
+        folder.writer.close()
+        Events(folder.path / "events.jsonl").append("finish", 59, attempt=1, status="finished")
+        upload_all(folder.path, ObjectStore(f"{cloud}/walk"), closing=True)
         wait_for(lambda: step() == 59)
-        wait_for(lambda: "59" in (tmp_path / "follow.txt").read_text(), 40)
+        wait_for(lambda: "finished, at step 59" in (tmp_path / "follow.txt").read_text())
     finally:
         for process in (server, following):
             process.terminate()
