@@ -57,12 +57,34 @@ class BreakingStore(ObjectStore):
                 raise Killed
 
 
-class WeatherStore(ObjectStore):
-    """A store in bad weather: throttled, cut, answers lost, writes done twice and late again."""
+class RefusingStore(ObjectStore):
+    """A store that refuses the next requests with a code of S3, as its client reports them."""
 
-    def __init__(self, url, seed):
+    code, left = "", 0
+
+    def _call(self, call):
+        if not self.left:
+            return super()._call(call)
+        self.left -= 1
+        from botocore.exceptions import ClientError
+        from s3fs.errors import translate_boto_error
+
+        def refuse(_):
+            error = ClientError({"Error": {"Code": self.code, "Message": self.code}}, "PutObject")
+            raise translate_boto_error(error)
+
+        return super()._call(refuse)
+
+
+class WeatherStore(ObjectStore):
+    """A store in bad weather: throttled, cut, answers lost, writes done twice and late again.
+
+    `kills`: the share of requests at which the process ends, before and after the server did it.
+    """
+
+    def __init__(self, url, seed, kills=0.05):
         self.random = random.Random(seed)
-        self.is_stormy = False
+        self.is_stormy, self.kills = False, kills
         self.late = []
         super().__init__(url)
 
@@ -70,12 +92,12 @@ class WeatherStore(ObjectStore):
         if not self.is_stormy:
             return super()._call(call)
         chance = self.random.random()
-        if chance < 0.05:
+        if chance < self.kills:
             raise Killed
         if chance < 0.15:
             raise OSError(5, "503 SlowDown: reduce your request rate")
         answer = super()._call(call)
-        if chance < 0.20:
+        if chance < 0.15 + self.kills:
             raise Killed
         if chance < 0.28:
             raise ConnectionError("the answer is lost")
@@ -90,9 +112,9 @@ class WeatherStore(ObjectStore):
         return version
 
 
-def upload_all(folder, store):
+def upload_all(folder, store, *, closing=False):
     uploader = Uploader(folder, store)
-    while not uploader.upload():
+    while not uploader.upload(closing=closing):
         pass
     return uploader
 

@@ -2,18 +2,26 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
+from bucket_checks import Folder, Killed, fetch, upload_all
 
 import rlvitals
-from rlvitals.bucket import run_index
+from rlvitals.bucket import run_index, spool_files
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.cli import main
 from rlvitals.errors import VitalsError
+from rlvitals.storage import holds
+from rlvitals.storage.events import Events
 from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking import spool
 from rlvitals.tracking.sinks.native import Native
@@ -82,6 +90,138 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
     assert entry["path"] == "walk"
     assert entry["step"] == 399
     assert entry["values"]["reward"] == 399.0
+    for words, count in (("lr<1e-2 tag:sweep", 1), ("lr>1e-2", 0), ("status:stopped", 1)):
+        found = call("runs", cloud, "--search", *words.split(), "--json")[1]
+        assert len(json.loads(found)) == count, words
+    assert call("runs", cloud, "--search", "nothing:x")[0] == 2
+
+
+def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, monkeypatch):
+    """Both run as processes on the URL; a row that is uploaded later appears in both."""
+    folder = Folder(tmp_path / "run")
+    folder.log(30)
+    upload_all(folder.path, ObjectStore(f"{cloud}/walk"))
+    run_index.RunEntry(f"{cloud}/walk", folder.path).update(has_ended=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
+    program = [sys.executable, "-m", "rlvitals"]
+    server = subprocess.Popen(
+        [*program, "serve", cloud, "--port", "0"], stdout=subprocess.PIPE, text=True
+    )
+    log = (tmp_path / "follow.txt").open("w")
+    following = subprocess.Popen([*program, "follow", f"{cloud}/walk"], stdout=log, stderr=log)
+    try:
+        address = server.stdout.readline().split()[-1].rstrip("/")
+
+        def step():
+            # It binds its port before it listens.
+            with suppress(URLError), urlopen(f"{address}/api/runs") as answer:  # noqa: S310
+                rows = json.load(answer)["rows"]
+                return rows[0]["step"] if rows else None
+
+        wait_for(lambda: step() == 29)
+        folder.log(30)
+        folder.writer.close()
+        Events(folder.path / "events.jsonl").append("finish", 59, attempt=1, status="finished")
+        upload_all(folder.path, ObjectStore(f"{cloud}/walk"), closing=True)
+        wait_for(lambda: step() == 59)
+        wait_for(lambda: "finished, at step 59" in (tmp_path / "follow.txt").read_text())
+    finally:
+        for process in (server, following):
+            process.terminate()
+            process.wait()
+        server.stdout.close()
+        log.close()
+
+
+def finish_in_a_process(url):
+    """Record a run to its end in a process of its own; return its spool folder."""
+    command = [sys.executable, "-c", TRAINING, url, "finish"]
+    subprocess.run(command, check=True, capture_output=True)
+    return spool.spool_folder(url)
+
+
+def test_the_spool_of_a_finished_run_is_deleted_once_the_bucket_has_all(cloud):
+    """Its rows are read from the bucket; what a user put there stays."""
+    url = f"{cloud}/walk"
+    spool.spool_folder(url).mkdir(parents=True)
+    (spool.spool_folder(url) / "mine.txt").write_text("a user's own")
+    folder = finish_in_a_process(url)
+    wait_for(lambda: not (folder / "run.json").exists())
+    wait_for(lambda: not [*folder.glob("blocks/*"), *folder.glob("rollouts/*")])
+    left = {path.name for path in folder.rglob("*") if path.is_file()}
+    assert left <= {"mine.txt", ".run.lock", ".bucket.upload"}
+    assert (folder / "mine.txt").exists()
+    series = rlvitals.read(url)[0].series["reward"]
+    assert series.steps.tolist() == list(range(400))
+    finish_in_a_process(url)  # the same URL again: another attempt, no row of the first is lost
+    wait_for(lambda: not (folder / "run.json").exists())
+    assert len(rlvitals.read(url)[0].series["reward"].steps) == 800
+
+
+@pytest.fixture
+def finished(cloud, tmp_path):
+    """Return the folder of a finished and uploaded run, its store and its uploader."""
+    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{cloud}/x")
+    folder.log(30)
+    folder.writer.close()
+    Events(folder.path / "events.jsonl").append("finish", 30, attempt=1, status="finished")
+    return folder, store, upload_all(folder.path, store, closing=True)
+
+
+@pytest.mark.parametrize(
+    "obstacle", ["hold", "segment", "manifest", "new rows", "checkpoint", "stopped", "open"]
+)
+def test_spool_files_that_the_bucket_does_not_confirm_stay(finished, obstacle):
+    folder, store, uploader = finished
+    if obstacle == "hold":
+        holds.add(folder.path)
+    elif obstacle == "segment":
+        store.delete([entry.name for entry in store.list("segments/")])
+    elif obstacle == "manifest":
+        store.delete([entry.name for entry in store.list("manifests/")])
+    elif obstacle == "new rows":
+        with (folder.path / "events.jsonl").open("a") as file:
+            file.write("{}\n")
+    elif obstacle == "checkpoint":
+        (folder.path / "checkpoint-5").mkdir()
+    elif obstacle == "stopped":
+        (folder.path / "events.jsonl").write_text("")
+    else:
+        uploader.upload(closing=False)
+    before = sorted(folder.path.rglob("*"))
+    assert spool_files.remove(folder.path, store) == 0
+    assert sorted(folder.path.rglob("*")) == before
+
+
+def test_a_spool_that_is_deleted_by_half_loses_and_doubles_nothing(finished, tmp_path, monkeypatch):
+    """Each removal is the last before a kill, in turn; the folder is then uploaded again."""
+    folder, store, _ = finished
+    for moment in range(20):
+        copy = tmp_path / f"half-{moment}"
+        shutil.copytree(folder.path, copy)
+        calls = [moment]
+
+        def unlink(path, missing_ok=False, calls=calls, real=Path.unlink):
+            if not calls[0]:
+                raise Killed
+            calls[0] -= 1
+            real(path, missing_ok=missing_ok)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "unlink", unlink)
+            try:
+                assert spool_files.remove(copy, store) > 0
+            except Killed:
+                is_cut = True
+            else:
+                is_cut = False
+        if (copy / "run.json").exists():
+            upload_all(copy, store, closing=True)
+        assert fetch(store, tmp_path / f"copy-{moment}") == {(1, 0): list(range(30))}
+        if not is_cut:
+            assert moment > 4
+            return
+    pytest.fail("more files are removed than are cut")
 
 
 def test_the_end_of_a_run_waits_for_its_upload(cloud, tmp_path, monkeypatch):
@@ -107,8 +247,6 @@ def test_a_bucket_that_is_not_there_is_named_at_the_end(tmp_path, monkeypatch, c
 
 
 def test_a_full_spool_takes_no_rows_until_the_bucket_has_some(tmp_path, monkeypatch):
-    from bucket_checks import Folder
-
     from rlvitals.tracking.sinks.sink import Opening
 
     folder = Folder(tmp_path / "run")
@@ -126,8 +264,6 @@ def test_a_full_spool_takes_no_rows_until_the_bucket_has_some(tmp_path, monkeypa
 
 
 def test_many_runs_write_one_shard_of_the_index(cloud, tmp_path, monkeypatch):
-    from bucket_checks import Folder
-
     monkeypatch.setattr(run_index, "SHARD_DIGITS", 0)
     for number in range(3):
         folder = Folder(tmp_path / str(number))

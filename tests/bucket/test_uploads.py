@@ -1,26 +1,34 @@
 """What a bucket holds and a reader sees, wherever an upload is cut, repeated or disturbed."""
 
 import json
+import random
 import shutil
+import time
+from contextlib import suppress
 from importlib.util import find_spec
+from multiprocessing import get_context
 
 import pytest
 from bucket_checks import (
     BreakingStore,
     Folder,
     Killed,
+    RefusingStore,
     WeatherStore,
     copied_rows,
     fetch,
     upload_all,
 )
 
+from rlvitals.bucket import mirror_process
 from rlvitals.bucket import node_manifest as manifests
+from rlvitals.bucket import uploader as uploader_module
 from rlvitals.bucket.download import download
 from rlvitals.bucket.object_store import Conflict, ObjectStore
 from rlvitals.bucket.uploader import MERGE_COUNT, Uploader
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import compact, events
+from rlvitals.tracking import spool
 
 CALLS = 24  # requests of the upload that is cut; more than it makes
 
@@ -280,8 +288,104 @@ def test_64_writers_in_a_storm_lose_and_double_no_row(cloud, tmp_path):
 
 
 @pytest.mark.soak
-def test_64_writers_in_a_long_storm_lose_and_double_no_row(cloud, tmp_path):
-    _storm(cloud, tmp_path, 64, 200)
+def test_64_writers_in_a_long_storm_lose_and_double_no_row(cloud, tmp_path, monkeypatch):
+    """Forty rounds with merges at four segments: more levels of them than 1,000 rounds have."""
+    monkeypatch.setattr(uploader_module, "MERGE_COUNT", 4)
+    _storm(cloud, tmp_path, 64, 40)
+
+
+def _upload_in_a_storm(url, folders, seed):
+    """Upload some folders again and again; the process ends by a signal only."""
+    dice = random.Random(seed)
+    store = WeatherStore(url, seed=seed, kills=0.0)
+    store.is_stormy = True
+    uploaders = [Uploader(folder, store) for folder in folders]
+    while True:
+        with suppress(OSError):
+            dice.choice(uploaders).upload()
+
+
+@pytest.mark.soak
+def test_64_writers_whose_uploads_are_killed_by_signal_lose_and_double_no_row(cloud, tmp_path):
+    """Eight processes upload eight folders each; one is killed and started again, 48 times."""
+    import s3fs  # noqa: F401 - before the fork, once
+
+    url, fork, dice = f"{cloud}/killed", get_context("fork"), random.Random(0)
+    folders = [Folder(tmp_path / str(i), i, launch="job", world_size=64) for i in range(64)]
+
+    def start(number):
+        paths = [folder.path for folder in folders[number::8]]
+        seed = dice.randrange(1 << 30)
+        process = fork.Process(target=_upload_in_a_storm, args=(url, paths, seed), daemon=True)
+        process.start()
+        return process
+
+    processes = [start(number) for number in range(8)]
+    for _ in range(48):
+        for folder in dice.sample(folders, 16):
+            folder.log(dice.randrange(1, 4))
+        number = dice.randrange(8)
+        processes[number].join(dice.random())
+        assert processes[number].exitcode is None
+        processes[number].kill()
+        processes[number].join()
+        processes[number] = start(number)
+    for process in processes:
+        process.kill()
+        process.join()
+    seen = fetch(ObjectStore(url), tmp_path / "early")
+    assert seen  # of what the killed processes had committed, a prefix of each
+    assert all(rows == list(range(len(rows))) for rows in seen.values())
+    store = ObjectStore(url)
+    for folder in folders:
+        upload_all(folder.path, store)
+    rows = fetch(store, tmp_path / "copy")
+    assert rows == {(1, i): list(range(folder.rows)) for i, folder in enumerate(folders)}
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "RequestTimeTooSkewed"])
+def test_refused_requests_are_buffered_and_sent_with_new_credentials(
+    cloud, tmp_path, monkeypatch, code
+):
+    """A token expires, or the machine's clock is wrong, for some minutes; then both are right."""
+    monkeypatch.setattr(mirror_process, "ObjectStore", RefusingStore)
+    folder = Folder(tmp_path / "run")
+    folder.log(3)
+    job = mirror_process.Mirror(folder.path, f"{cloud}/x", 0.0)
+    assert job.round(closing=False)
+    job.store.code, job.store.left = code, 4
+    for _ in range(4):
+        folder.log(3)
+        assert not job.round(closing=False)
+        assert code in job.error
+        assert spool.read_state(folder.path)["unsent"] > 0
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "fresh")
+    while not job.round(closing=False):
+        pass
+    assert spool.read_state(folder.path)["unsent"] == 0
+    assert spool.read_state(folder.path)["error"] == ""
+    assert job.store._files.s3._request_signer._credentials.access_key == "fresh"
+    assert fetch(ObjectStore(f"{cloud}/x"), tmp_path / "copy") == {(1, 0): list(range(15))}
+
+
+def test_clocks_that_disagree_by_days_order_nothing(store, tmp_path, monkeypatch):
+    """Each round of two nodes is at another time, most of them before the one that precedes it."""
+    folders = [Folder(tmp_path / str(i), i, launch="job", world_size=2) for i in range(2)]
+    uploaders = [Uploader(folder.path, ObjectStore(store.url)) for folder in folders]
+    real, dice, count = time.time, random.Random(0), 0
+    for number in range(12):
+        shift_s = dice.uniform(-3, 3) * 86_400.0
+        monkeypatch.setattr(time, "time", lambda shift_s=shift_s: real() + shift_s)
+        folders[number % 2].log(2)
+        if number % 4 == 3:  # another process of the node goes on
+            uploaders[number % 2] = Uploader(folders[number % 2].path, ObjectStore(store.url))
+        while not uploaders[number % 2].upload():
+            pass
+        uploaders[number % 2].beat()
+        count += 2
+        rows = fetch(ObjectStore(store.url), tmp_path / "copy")
+        assert sum(map(len, rows.values())) == count
+    assert rows == {(1, rank): list(range(12)) for rank in range(2)}
 
 
 def test_a_bucket_that_is_down_for_long_gets_all_afterwards(cloud, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 import rlvitals
 from rlvitals.server import chart_data
+from rlvitals.storage import compact, thin_file
 from rlvitals.types import Series
 
 EVIL = "<script>alert(1)</script>"
@@ -159,3 +160,14 @@ def test_an_average_is_given_next_to_the_points(client):
     assert plain["columns"][0] == smooth["columns"][0]  # the points are the same
     assert client.get(f"{query}&average=0").json()["charts"][0]["curves"][0]["average"] is None
     assert client.get(f"{query}&average=2").status_code == 400
+
+
+def test_the_page_of_a_thinned_run_says_so(tmp_path):
+    record(tmp_path / "old")
+    compact.compact(tmp_path / "old")
+    for path in (tmp_path / "old" / "blocks").glob("*.packed.rlv"):
+        thin_file.thin(path, 4)
+    with TestClient(build(tmp_path), base_url="http://127.0.0.1") as opened:
+        until(lambda: opened.get("/api/runs").json()["rows"])
+        text = until(lambda: (page := opened.get("/run/old").text) and "thinned" in page and page)
+    assert "points are left, of each of 4 buckets" in text

@@ -64,6 +64,19 @@ def test_search(root, words, expected):
         assert paths(index, words) == expected
 
 
+def test_the_job_of_a_scheduler_is_listed_and_found(root, capsys):
+    job = {"scheduler": "Slurm", "id": "41", "array_index": "3", "node": "n7", "restarts": "2"}
+    record(root / "d", more={"job": job}, tags=("night",))
+    assert main(["runs", str(root), "--quick", "--search", "job/id=41"]) == 0
+    out = capsys.readouterr().out
+    assert "Slurm job 41_3 on n7, restart 2" in " ".join(out.split())
+    assert "1 of 4 runs fit" in out
+    assert main(["runs", str(root), "--quick", "--search", "job/restarts<2"]) == 0
+    assert "0 of 4 runs fit" in capsys.readouterr().out
+    assert main(["runs", str(root), "--quick", "--search", "tag:sweep"]) == 0
+    assert "job" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", ["lr<x", "colour:red"])
 def test_a_question_that_makes_no_sense(root, words):
     with Index(root) as index, pytest.raises(UsageError):

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from rlvitals.bucket import run_index, uploader
+from rlvitals.bucket import run_index, spool_files, uploader
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.bucket.uploader import Uploader
 from rlvitals.checkpoints import naming
@@ -23,7 +23,7 @@ from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage import redact, tail_index
 from rlvitals.storage.safe_files import atomic_write, open_append
 from rlvitals.tracking import heartbeat
-from rlvitals.tracking.spool import UPLOAD_STATE_FILE
+from rlvitals.tracking.spool import UPLOAD_STATE_FILE, is_spool
 
 BEAT_UPLOAD_SECONDS = 30.0  # between heartbeats, of the 300 after which a process counts as lost
 INDEX_SECONDS = 60.0  # between two entries of a run in its bucket's index
@@ -64,7 +64,10 @@ class Mirror:
         self.save_checkpoints(wait=True)
         self._is_done = True
         self._write_state()
-        return self._wait_for_exit()
+        is_complete = self._wait_for_exit()
+        if is_complete and not self._has_process():
+            self.remove_spool()
+        return is_complete
 
     def round(self, *, closing: bool) -> bool:
         """Upload what is new; return whether the bucket has all. Errors are kept in `error`."""
@@ -132,6 +135,12 @@ class Mirror:
             clock.sleep(WRITER_CHECK_SECONDS)
         return self.round(closing=True)
 
+    def remove_spool(self) -> None:
+        """Delete what waited for the bucket in this machine's cache; a user's own folder stays."""
+        if is_spool(self.folder, self.url):
+            with suppress(Exception):  # it is tried no more: a cache may be kept
+                spool_files.remove(self.folder, self.store)
+
     def _has_process(self) -> bool:
         beats = map(heartbeat.read_or_skip, (self.folder / "life").glob("*.beat"))
         return any(
@@ -168,6 +177,8 @@ def mirror(folder: Path, url: str, every: float | None, tell: Callable[[str], No
         job.save_checkpoints(wait=True)
         if job.error:
             raise VitalsError(job.error, where=job.store.name, hint="the same command goes on")
+        if is_over:
+            job.remove_spool()
         return True
 
 

@@ -19,7 +19,17 @@ from rlvitals.bucket.object_store import Conflict, ObjectStore
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import events, typed
 from rlvitals.storage.blocks import BlockCursor, scan
-from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, block_files, read_about
+from rlvitals.storage.index import Index
+from rlvitals.storage.index_sql import scheduler_jobs
+from rlvitals.storage.run_folder import (
+    EVENTS_FILE,
+    RUN_FILE,
+    block_files,
+    parse_fields,
+    read_about,
+)
+from rlvitals.storage.run_query import Indexed
+from rlvitals.storage.typed import Fields
 
 INDEX_FOLDER = ".rlvitals/"
 SHARD_DIGITS = 2  # of a hexadecimal hash: 256 shards, of 10,000 runs 40 in each
@@ -60,14 +70,16 @@ class RunEntry:
 
     def _entry(self, *, has_ended: bool) -> dict[str, object]:
         run_info = read_about(self._folder / RUN_FILE)
-        status = _status(self._folder) if has_ended else "running"
+        status = read_status(self._folder) if has_ended else "running"
         # JSON has no NaN: a value that is none is left out.
         values = {key: value for key, value in self._values.items() if isfinite(value)}
         return {
-            "name": run_info.name, "project": run_info.project, "group": run_info.group,
+            "id": run_info.id, "name": run_info.name, "project": run_info.project,
+            "group": run_info.group, "seed": run_info.seed, "notes": run_info.notes,
             "tags": list(run_info.tags), "created": run_info.created,
             "attempts": len(run_info.attempts), "settings": dict(run_info.settings),
             "status": status, "step": self._step, "time": self._time,
+            "more": {"job": run_info.more["job"]} if "job" in run_info.more else {},
             "values": dict(list(values.items())[:MAX_VALUES]),
         }  # fmt: skip
 
@@ -105,6 +117,27 @@ def read(store: ObjectStore) -> dict[str, dict[str, Any]]:
     return entries
 
 
+def search(
+    entries: Mapping[str, Mapping[str, Any]], terms: str, sort: str, limit: int | None
+) -> tuple[tuple[Indexed, ...], dict[str, str]]:
+    """Return the runs that fit every word, as `RunQuery.search`, and the job of each.
+
+    Raises UsageError.
+    """
+    with Index(Path(), Path(":memory:")) as index:
+        for name, entry in entries.items():
+            record = Fields(entry, name)
+            state = (
+                record.take("attempts", typed.count, 0),
+                record.take("status", typed.text, ""),
+                record.take("step", typed.integer, None),
+                record.take("time", typed.moment, None),
+            )
+            info = parse_fields(Fields({**entry, "attempts": []}, name))
+            index.add_entry(name, info, state)
+        return index.search(terms, sort, limit), scheduler_jobs(index)
+
+
 def _encode(runs: Mapping[str, Mapping[str, object]]) -> bytes:
     return json.dumps({"format": 1, "runs": runs}).encode()
 
@@ -120,7 +153,7 @@ def _decode(data: bytes) -> dict[str, dict[str, Any]]:
     return {str(name): entry for name, entry in runs.items() if isinstance(entry, dict)}
 
 
-def _status(folder: Path) -> str:
+def read_status(folder: Path) -> str:
     """Return how the newest attempt ended by its events; "stopped" where none says."""
     try:
         history = events.read(folder / EVENTS_FILE).events

@@ -33,6 +33,7 @@ from rlvitals.storage.safe_files import open_regular
 
 MAX_ROUND_BYTES = 16 << 20  # of one round: it is in memory
 MAX_MERGED_BYTES = 64 << 20  # of a segment that replaces several
+NODE_FILE = ".bucket.node"  # in the run folder: the name of its manifest
 MERGE_COUNT = 16  # segments of a level that are merged: a reader fetches 16 times fewer
 MAX_MERGES = 3  # merges of one byte: 16 ** 3 rounds of 10 s are eleven hours
 GROWING_HEAD_BYTES = 64  # of a growing file: another beginning is another file
@@ -117,7 +118,7 @@ class Uploader:
         """Return the new complete bytes of the folder, and whether they are all there are."""
         segment, is_all = _Segment(), True
         run_info = _read_about(self.folder)
-        for file in _files(self.folder):
+        for file in iter_files(self.folder):
             if (attempt := manifests.local_attempt(file)) is not None:
                 self._claim(attempt, run_info)
             if len(segment.data) >= MAX_ROUND_BYTES:
@@ -294,7 +295,7 @@ class Uploader:
 
 def node_name(folder: Path) -> str:
     """Return the name of this folder's manifests, made at the first call. Raises OSError."""
-    path = folder / ".bucket.node"
+    path = folder / NODE_FILE
     with suppress(FileExistsError):
         text = f"{secrets.token_hex(8)} {socket.gethostname()}\n"
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -308,14 +309,14 @@ def node_name(folder: Path) -> str:
 def unsent_bytes(folder: Path, uploaded: int) -> int:
     """Return how many bytes of growing files the bucket lacks."""
     total = 0
-    for file in _files(folder):
+    for file in iter_files(folder):
         if not _is_whole(file):
             with suppress(FileNotFoundError):
                 total += (folder / file).stat().st_size
     return max(0, total - uploaded)
 
 
-def _files(folder: Path) -> Iterator[str]:
+def iter_files(folder: Path) -> Iterator[str]:
     """Iterate over the files to upload: what was logged first, so that it is never the last."""
     for file in (RUN_FILE, EVENTS_FILE):
         if (folder / file).exists():

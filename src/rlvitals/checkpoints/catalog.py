@@ -17,6 +17,7 @@ from rlvitals.checkpoints.manifest import (
 )
 from rlvitals.checkpoints.owner import Tell
 from rlvitals.checkpoints.retention import Policy, make_entry, select_surplus
+from rlvitals.storage import holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,11 @@ class Catalog:
             self.tell(f"no older checkpoint is deleted, one cannot be read: {error}")
             return
         for expendable in select_surplus(
-            [make_entry(checkpoint.manifest) for checkpoint in checkpoints.values()], policy
+            [
+                make_entry(checkpoint.manifest, has_hold=holds.applies(checkpoint.folder))
+                for checkpoint in checkpoints.values()
+            ],
+            policy,
         ):
             try:
                 recovery.delete_checkpoint(self.folder, checkpoints[expendable.sequence].folder)

@@ -10,6 +10,7 @@ from rlvitals.checkpoints import disk, naming, recovery
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, File, Manifest, UnreadableCheckpoint
 from rlvitals.checkpoints.ranks import Group, exchange_values, run_on_all
+from rlvitals.storage import holds
 from rlvitals.storage.safe_files import sync
 
 
@@ -70,7 +71,7 @@ def _publish(folder: Path, manifest: Manifest) -> str:
     """Rename a sealed folder to its final name and update `latest`; return a message, or ""."""
     target, previous, message = naming.checkpoint_path(folder.parent, manifest.step), None, ""
     if os.path.lexists(target):
-        if _is_earlier(target, manifest):
+        if _is_earlier(target, manifest) and not holds.applies(target):
             previous = naming.unfinished_path(folder.parent, manifest.step)
             target.rename(previous)
         else:
@@ -78,7 +79,8 @@ def _publish(folder: Path, manifest: Manifest) -> str:
                 folder.parent, manifest.step, naming.OTHER_RUN_SUFFIX
             )
             target.rename(backup_path)
-            other = _describe_other(backup_path)
+            is_earlier = _is_earlier(backup_path, manifest)
+            other = "on hold" if is_earlier else _describe_other(backup_path)
             message = f"{target.name} was {other}: it lies in {backup_path.name} now"
     folder.rename(target)
     disk.sync_folder(folder.parent)

@@ -18,6 +18,7 @@ from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.training_code import code
 from rlvitals.errors import VitalsError
+from rlvitals.storage import holds
 
 KEEP_ALL = sys.maxsize  # to keep: all of them
 
@@ -78,6 +79,11 @@ class HuggingFaceCheckpoints(Checkpoints):
         self._catalog.find_other_trainers()
         self._catalog.move_other_aside(step)
         if not folder.exists():
+            return
+        if holds.applies(folder):
+            aside = naming.set_aside_path(self.folder, step, naming.OTHER_RUN_SUFFIX)
+            folder.rename(aside)
+            self._tell(f"{folder.name} is on hold: it lies in {aside.name} now")
             return
         recovery.writing.add(hidden)  # in use by this process: not to be removed
         try:

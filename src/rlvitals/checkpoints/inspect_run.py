@@ -14,6 +14,7 @@ from rlvitals.checkpoints import disk, huggingface, naming, other_trainers, prov
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest, NotSealed, UnreadableCheckpoint
 from rlvitals.errors import UnreadableLog
+from rlvitals.storage import holds
 from rlvitals.storage.run_folder import RUN_FILE, About, read_about
 from rlvitals.tracking import other_processes
 
@@ -262,7 +263,9 @@ def _add_keep_reasons(entries: Sequence[CheckpointStatus]) -> list[CheckpointSta
     policy_fields = newest.sealed.facts.get("kept") if newest and newest.sealed else None
     policy = retention.policy_from_dict(policy_fields)
     candidates = [
-        retention.make_entry(entry.sealed) for entry in usable if entry.sealed is not None
+        retention.make_entry(entry.sealed, has_hold=holds.applies(entry.folder))
+        for entry in usable
+        if entry.sealed is not None
     ]
     reasons = retention.keep_reasons(candidates, policy)
     return [

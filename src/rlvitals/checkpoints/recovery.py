@@ -1,5 +1,6 @@
 """Clean up after killed processes, and delete checkpoints."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from rlvitals.checkpoints import disk, naming
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, UnreadableCheckpoint
 from rlvitals.checkpoints.naming import MANIFEST_FILE, Unfinished
-from rlvitals.storage import temp_files
+from rlvitals.storage import holds, temp_files
 
 ABANDONED_SECONDS = 86_400.0  # after the last write to an unfinished folder
 writing: set[Path] = set()  # folders that this process is writing
@@ -49,9 +50,16 @@ def move_unsealed_aside(folder: Path, step: int) -> None:
 
 def delete_checkpoint(folder: Path, checkpoint: Path) -> None:
     """Delete a checkpoint: rename it first, so that half of one is never visible."""
+    delete_folder(hide_checkpoint(folder, checkpoint))
+
+
+def hide_checkpoint(folder: Path, checkpoint: Path) -> Path:
+    """Rename a checkpoint that is to be deleted; return its path. Raises OSError on hold."""
+    if holds.applies(checkpoint):
+        raise PermissionError(errno.EPERM, "on hold", str(checkpoint))
     hidden = naming.unfinished_path(folder, naming.step_of(checkpoint))
     checkpoint.rename(hidden)
-    delete_folder(hidden)
+    return hidden
 
 
 def delete_folder(path: Path) -> None:

@@ -58,6 +58,7 @@ class Entry:
     metrics: dict[str, float]
     health: str = ""
     pinned: bool = False
+    has_hold: bool = False  # on legal hold
 
 
 def select_surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
@@ -80,10 +81,10 @@ def keep_reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[st
         texts.setdefault(candidate.sequence, []).append(reason)
 
     for candidate in by_age:
-        if candidate.pinned:
-            add(candidate, "pinned")
-        if candidate.step in policy.shielded:
-            add(candidate, "in use")
+        in_use = candidate.step in policy.shielded
+        marks = {"pinned": candidate.pinned, "on hold": candidate.has_hold, "in use": in_use}
+        for reason in (text for text, is_set in marks.items() if is_set):
+            add(candidate, reason)
     if policy.every is not None:
         for candidate in _first_of_each(by_age, policy.every):
             add(candidate, f"every {policy.every:,}")
@@ -107,9 +108,10 @@ def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
     return tuple(first_entries.values())
 
 
-def make_entry(sealed: Manifest) -> Entry:
-    """Return the entry of a checkpoint's manifest."""
-    return Entry(sealed.step, sealed.sequence, dict(sealed.metrics), sealed.health, sealed.pinned)
+def make_entry(sealed: Manifest, *, has_hold: bool = False) -> Entry:
+    """Return the entry of a checkpoint's manifest; `has_hold`: it is on legal hold."""
+    metrics = dict(sealed.metrics)
+    return Entry(sealed.step, sealed.sequence, metrics, sealed.health, sealed.pinned, has_hold)
 
 
 def policy_to_dict(policy: Policy) -> dict[str, object]:

@@ -1,12 +1,12 @@
 """List the runs that were recorded under a folder, the newest first.
 
 A plain word matches names, tags and notes; tag:x, project:x, group:x, status:x and
-verdict:x match one field; lr=1e-3 or "lr<1e-3" matches a setting.
+verdict:x match one field; lr=1e-3 or "lr<1e-3" matches a setting, job/id=7 the scheduler's job.
 A run is judged if it is new, has changed or may be running. The results are stored in an index in
 ROOT, which may be deleted.
 
-Runs in a bucket (s3://bucket/runs) are listed from the index in the bucket, without verdicts; only
-plain words can be searched.
+Runs in a bucket (s3://bucket/runs) are listed from the index in the bucket, without verdicts, with
+the same words.
 
 examples:
   rlvitals runs runs
@@ -19,7 +19,7 @@ examples:
 import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Update the index and list the runs that match."""
     from rlvitals.hosted import address as hosted
-    from rlvitals.storage import find_run_folders
+    from rlvitals.storage import find_run_folders, index_sql
     from rlvitals.storage.index import Index
 
     if args.index:
@@ -76,8 +76,8 @@ def run(args: Namespace) -> int:
         if not args.quick:
             judging.judge_index(index, judge_all=args.diagnose)
         entries = index.search(" ".join(args.search), args.sort, args.limit)
-        count = len(index)
-    _print_entries(entries, count, as_json=args.json)
+        count, jobs = len(index), index_sql.scheduler_jobs(index)
+    _print_entries(entries, count, jobs, as_json=args.json)
     if args.json:
         return 0
     for entry in entries:
@@ -104,20 +104,26 @@ def _list_from_store(args: Namespace) -> int:
     with RunStore(args.index) as store:
         entries = store.search(" ".join(args.search), args.sort, args.limit)
         count = len(store)
-    _print_entries(entries, count, as_json=args.json)
+    _print_entries(entries, count, {}, as_json=args.json)
     return 0
 
 
-def _print_entries(entries: "Sequence[Indexed]", count: int, *, as_json: bool) -> None:
-    """Print the runs that fit, and of how many they are."""
+def _print_entries(
+    entries: "Sequence[Indexed]", count: int, jobs: Mapping[str, str], *, as_json: bool
+) -> None:
+    """Print the runs that fit, of how many they are, and the job of each where one has any."""
     from rlvitals.views import lists
     from rlvitals.views.console import emit
 
     if as_json:
-        print(json.dumps([asdict(entry) for entry in entries], indent=1))
+        listed = [{**asdict(entry), "job": jobs.get(entry.path, "")} for entry in entries]
+        print(json.dumps(listed, indent=1))
         return
-    heads = ("run", "status", "step", "verdict", "attempts", "tags")
-    emit(lists.columns(heads, [_row(entry) for entry in entries]))
+    heads = ["run", "status", "step", "verdict", "attempts", "tags"]
+    rows = [[*_row(entry), jobs.get(entry.path, "")] for entry in entries]
+    if any(row[-1] for row in rows):
+        heads.append("job")
+    emit(lists.columns(heads, [row[: len(heads)] for row in rows]))
     if len(entries) < count:
         print(f"{len(entries)} of {count} runs fit")
 
@@ -133,33 +139,17 @@ def _list_bucket(url: str, args: Namespace) -> int:
     """List the runs of a bucket by its index: a request for each shard, none for a run."""
     from rlvitals.bucket import run_index
     from rlvitals.bucket.object_store import ObjectStore
-    from rlvitals.views import lists
-    from rlvitals.views.console import emit
 
     entries = run_index.read(ObjectStore(url))
     if not entries:
         hint = "rlvitals triage reads the logs that lie there"
         raise UnreadableLog("no index of runs is in this bucket", where=url, hint=hint)
-    matches = {
-        name: entry for name, entry in entries.items()
-        if all(term.lower() in json.dumps(entry).lower() for term in args.search)
-    }  # fmt: skip
-    order = sorted(matches)
-    if args.sort != "name":
-        field = "step" if args.sort == "step" else "time"
-        order.sort(key=lambda name: -(matches[name].get(field) or 0.0))
-    order = order[: args.limit]
+    matches, jobs = run_index.search(entries, " ".join(args.search), args.sort, args.limit)
     if args.json:
-        print(json.dumps([{"path": name, **matches[name]} for name in order], indent=1))
+        listed = [{"path": match.path, **entries[match.path]} for match in matches]
+        print(json.dumps(listed, indent=1))
         return 0
-    rows = [
-        (name, *(str(matches[name].get(key) or "") for key in ("status", "step", "attempts")),
-         " ".join(map(str, matches[name].get("tags") or ())))
-        for name in order
-    ]  # fmt: skip
-    emit(lists.columns(("run", "status", "step", "attempts", "tags"), rows))
-    if len(order) < len(entries):
-        print(f"{len(order)} of {len(entries)} runs fit")
+    _print_entries(matches, len(entries), jobs, as_json=False)
     return 0
 
 

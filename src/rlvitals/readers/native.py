@@ -178,6 +178,7 @@ def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
     yield from contents.notes
     for part in contents.parts:
         yield from _damage(f"{BLOCKS_FOLDER}/{_name(part)}", part.scan.damage, part.scan.torn)
+    yield from _thinning_notes(contents.parts)
     yield from _attempts([part for part in contents.parts if part.file.rank == main])
     other_ranks = sorted({part.file.rank for part in contents.parts} - {main})
     if other_ranks:
@@ -190,6 +191,22 @@ def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
     yield from _recorder_notes(contents.events)
     if run_info.attempts and not contents.parts:
         yield "nothing was logged yet"
+
+
+def _thinning_notes(rank_scans: Iterable[RankScan]) -> Iterator[str]:
+    """Say what is left of a run that was thinned, and what its tiers have counted."""
+    listed = [tier for rank_scan in rank_scans for tier in rank_scan.scan.tiers]
+    if not listed:
+        return
+    stored = sum(int(tier.stored.sum()) for tier in listed)
+    points = sum(int(tier.points.sum()) for tier in listed)
+    bad = sum(int((tier.nan + tier.above + tier.below).sum()) for tier in listed)
+    buckets = max(map(len, listed))
+    bad_text = f"; {bad:,} of all were NaN or infinite" if bad else ""
+    yield (
+        f"the run is thinned: {stored:,} of {points:,} points are left, of each of {buckets:,} "
+        f"buckets the first, last, lowest and highest{bad_text}"
+    )
 
 
 def _attempts(parts: Iterable[RankScan]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from rlvitals.storage.frames import Damage, Frame, Header, Kind, Tail
 from rlvitals.storage.payloads import Changed
 from rlvitals.storage.safe_files import open_append
 from rlvitals.storage.sync_row_file import RowFile
+from rlvitals.storage.tiers import Tier
 from rlvitals.storage.write_buffer import Budget, WriteBuffer
 from rlvitals.types import Histogram, Table, Text
 
@@ -72,6 +73,7 @@ class Scan:
     torn: int  # bytes of an incomplete block at the end
     replaced: bool  # the cursor was of another file: this is read from its beginning
     cursor: BlockCursor
+    tiers: tuple[Tier, ...] = ()  # of metrics that were thinned
 
 
 class Writer:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from rlvitals.storage import blocks, columns, compacted, frames, payloads, tail_index
+from rlvitals.storage import blocks, columns, compacted, frames, holds, payloads, tail_index
 from rlvitals.storage.blocks import Scalars, try_lock
 from rlvitals.storage.compacted import Block, Damaged, Origin, PackedFile
 from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Kind, Tail
@@ -53,6 +53,8 @@ def compact(folder: Path) -> tuple[Packed, ...]:
 
 def _compact(file: BlockFile) -> Packed:
     name, size = file.path.name, file.path.stat().st_size
+    if holds.applies(file.path.parent.parent):
+        return Packed(name, size, size, "the run is on hold")
     with file.path.open("rb") as source:
         if not try_lock(source.fileno(), alone=True):
             return Packed(name, size, size, "it is still written to")
@@ -119,6 +121,8 @@ class _Source:
                 raise _SkipFile(f"{path.name} is damaged")
             if packed_file.origin.head != self.origin.head:
                 raise _SkipFile(f"{path.name} stands for another file")
+            if packed_file.tiers:
+                raise _SkipFile(f"{path.name} was thinned")
             for block in packed_file.blocks:
                 yield packed_file.scalars(block)
             yield from packed_file.others

@@ -24,6 +24,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.storage import columns, frames, payloads, typed
 from rlvitals.storage.blocks import BlockCursor, Scalars
 from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Header, Kind, Tail
+from rlvitals.storage.tiers import Tier
 from rlvitals.storage.typed import Fields, WrongTypeError
 from rlvitals.types import Series
 
@@ -194,6 +195,7 @@ class PackedFile:
         self.origin: Origin | None = None  # None where the frame that says so is damaged
         self.blocks: list[Block] = []
         self.others: list[Frame] = []  # histograms, texts, tables, settings
+        self.tiers: dict[str, Tier] = {}  # by metric: what was thinned
         self.damage: list[Damage] = []
         self._tables: dict[int, tuple[str, ...]] = {}
         self._file: IO[bytes] = file or path.open("rb", buffering=0)
@@ -249,7 +251,7 @@ class PackedFile:
     def _repair(self) -> None:
         """Read the complete file and keep the frames with valid checksums."""
         self.blocks, self.others, self.damage = [], [], []
-        self.origin = None
+        self.origin, self.tiers = None, {}
         self._file.seek(0)
         data = self._file.read()
         for item in frames.walk(data):
@@ -283,6 +285,9 @@ class PackedFile:
             self._tables[frame.header.table] = payloads.decode_keys(frame.payload)
         elif kind == Kind.ORIGIN:
             self.origin = Origin.parse(frame)
+        elif kind == Kind.TIER:
+            tier = Tier.parse(frame)
+            self.tiers[tier.key] = tier
         elif kind != Kind.END:
             self.others.append(frame)
 
@@ -292,13 +297,18 @@ class PackedFile:
 
     def series(self, key: str) -> Series | None:
         """Read one metric; None where it is not in the file."""
+        column = self.placed_series(key)
+        return None if column is None else column[0]
+
+    def placed_series(self, key: str) -> tuple[Series, NDArray[np.int64]] | None:
+        """Read one metric [n] and the places of its rows [n]; None where it is not in the file."""
         try:
-            return self._series(key)
+            return self._placed_series(key)
         except Damaged:
             self._repair()
-            return self._series(key)
+            return self._placed_series(key)
 
-    def _series(self, key: str) -> Series | None:
+    def _placed_series(self, key: str) -> tuple[Series, NDArray[np.int64]] | None:
         blocks = sorted((b for b in self.blocks if key in b.keys), key=lambda block: block.first)
         if not blocks:
             return None
@@ -314,15 +324,13 @@ class PackedFile:
             self._column(block, VALUE_STREAM + block.keys.index(key), values[rows])
             if block.ordered:
                 self._column(block, PLACES, order[rows])
+            else:
+                order[rows] = np.arange(block.first, block.first + block.rows)
+        series = Series(steps, times, values)
         if not any(block.ordered for block in blocks):  # pieces in one piece each: order the pieces
-            return Series(steps, times, values)
-        begin = 0
-        for block in blocks:
-            if not block.ordered:
-                order[begin : begin + block.rows] = np.arange(block.first, block.first + block.rows)
-            begin += block.rows
+            return series, order
         by_place = np.argsort(order, kind="stable")
-        return Series(steps[by_place], times[by_place], values[by_place])
+        return series.where(by_place), order[by_place]
 
     def _column(self, block: Block, column: int, into: Words) -> None:
         """Read a column into an array. Raises Damaged."""

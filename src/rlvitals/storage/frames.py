@@ -39,6 +39,7 @@ class Kind(IntEnum):
     END = 8  # the writer closed the file: nothing follows
     PACKED = 9  # columns, each with its own checksum
     ORIGIN = 10  # JSON: the part of a block file that a compacted file replaces
+    TIER = 11  # counts: the points of a thinned metric's buckets before and after
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ from rlvitals.storage.run_query import (
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
 
 INDEX_FILE = ".rlvitals.index"
-INDEX_VERSION = 5  # of the tables: another one is made again
+INDEX_VERSION = 6  # of the tables: another one is made again
+JOB_SETTING = "job"  # the scheduler's job among the settings, so that job/id=7 finds it
 INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
@@ -217,16 +218,29 @@ class Index(RunQuery):
             info, problem = About(), error.problem
         else:
             problem = ""
-        step, time = tail_index.newest_row(folder) or (None, None)
+        newest = tail_index.newest_row(folder) or (None, None)
+        info = replace(info, name=info.name or folder.name)
+        state = (len(info.attempts), _status(folder, info), *newest)
+        self._insert(path, mark, info, state, problem)
+
+    def add_entry(self, path: str, info: About, state: tuple[object, ...]) -> None:
+        """Add a run that is no folder here; `state`: its attempts, status, last step and time."""
+        with self._db:
+            self._insert(path, "", info, state, "")
+
+    def _insert(
+        self, path: str, mark: str, info: About, state: tuple[object, ...], problem: str
+    ) -> None:
         fits_int64 = info.seed is not None and info.seed in typed.INT64_RANGE
         seed = info.seed if fits_int64 else None  # the settings hold a larger one
-        values = (path, mark, info.id, info.name or folder.name, info.project, info.group,
-                  seed, info.created, len(info.attempts), _status(folder, info), step,
-                  time, info.notes, problem, "\n".join(typed.summary(info.wrong)))  # fmt: skip
+        values = (path, mark, info.id, info.name, info.project, info.group, seed, info.created,
+                  *state, info.notes, problem, "\n".join(typed.summary(info.wrong)))  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
         self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in info.tags])
-        rows = [(path, key, _text(value), _number(value)) for key, value in _leaves(info.settings)]
+        job = info.more.get("job")
+        leaves = {**info.settings, **({JOB_SETTING: job} if isinstance(job, Mapping) else {})}
+        rows = [(path, key, _text(value), _number(value, key)) for key, value in _leaves(leaves)]
         if info.seed is not None:
             rows.append((path, "seed", str(info.seed), float(info.seed)))
         self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)
@@ -378,5 +392,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _number(value: object) -> float | None:
+def _number(value: object, key: str) -> float | None:
+    if isinstance(value, str) and value.isdecimal() and key.startswith(f"{JOB_SETTING}/"):
+        return float(value)  # a scheduler's variables are texts
     return float(value) if isinstance(value, int | float) else None

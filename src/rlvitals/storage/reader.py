@@ -139,7 +139,8 @@ def _build_scan(
         builder.add_content(frame)
     builder.others = end.others
     builder.damage += packed.damage
-    return replace(builder.scan(replaced=replaced), scalars=rows)
+    scan = builder.scan(replaced=replaced)
+    return replace(scan, scalars=rows, tiers=tuple(packed.tiers.values()))
 
 
 def concatenate_scans(first: Scan, remainder: Scan) -> Scan:

@@ -317,10 +317,10 @@ def parse_about(data: bytes, path: Path) -> About:
             where=str(path),
             hint=f"this one reads formats up to {RUN_FORMAT}: pip install --upgrade rlvitals",
         )
-    return _parse_fields(Fields(record, RUN_FILE))
+    return parse_fields(Fields(record, RUN_FILE))
 
 
-def _parse_fields(record: Fields) -> About:
+def parse_fields(record: Fields) -> About:
     """Convert each field to its type; a wrong one is named in `wrong` and gets its default."""
     listed = record.values.get("attempts", [])
     if not isinstance(listed, list):

@@ -7,6 +7,7 @@ Runs are named by their path below the root of the index.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -112,6 +113,16 @@ class RunQuery(ABC):
     @abstractmethod
     def summaries(self, judge: str = "") -> dict[str, str]:
         """Return the texts that a judge stored with its verdicts, by path."""
+
+
+def job_text(job: object) -> str:
+    """Name a scheduler's job as `run.json` has it: id, index, node, restarts; "" for none."""
+    if not isinstance(job, Mapping):
+        return ""
+    index = f"_{job['array_index']}" if "array_index" in job else ""
+    node = f" on {job['node']}" if "node" in job else ""
+    restarts = f", restart {job['restarts']}" if job.get("restarts", "0") != "0" else ""
+    return f"{job.get('scheduler', '')} job {job.get('id', '')}{index}{node}{restarts}"
 
 
 def check_sort(sort: str) -> str:

@@ -9,6 +9,7 @@ from rlvitals.storage import compacted, events, frames, payloads, run_folder, ty
 from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.frames import Damage, Frame, Kind, Tail
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, RUN_FILE
+from rlvitals.storage.tiers import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,8 @@ class _Check:
             self._tables[header.table] = len(payloads.decode_keys(frame.payload))
         elif kind == Kind.ORIGIN:
             compacted.Origin.parse(frame)
+        elif kind == Kind.TIER:
+            Tier.parse(frame)
         elif kind == Kind.PACKED:
             compacted.check(frame, ("",) * header.columns)
         elif kind in payloads.PARSERS:

@@ -18,6 +18,7 @@ from rlvitals.diagnosis.status import BESIDE, BRIEF, Change, Standing
 from rlvitals.errors import harmless
 from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
+from rlvitals.storage.run_query import job_text
 from rlvitals.tracking import clock
 from rlvitals.types import Trace
 from rlvitals.views import lists, phrases
@@ -97,15 +98,9 @@ def _head(standing: Standing, now_s: float) -> RenderableType:
 def describe_job(standing: Standing) -> str:
     """Name the scheduler's job of the newest attempt; empty where there is none."""
     inspection = standing.checkpoints
-    job = (
-        None if inspection is None or inspection.about is None else inspection.about.more.get("job")
-    )
-    if not isinstance(job, Mapping):
+    if inspection is None or inspection.about is None:
         return ""
-    index = f"_{job['array_index']}" if "array_index" in job else ""
-    node = f" on {job['node']}" if "node" in job else ""
-    restarts = f", restart {job['restarts']}" if job.get("restarts", "0") != "0" else ""
-    return f"{job.get('scheduler', '')} job {job.get('id', '')}{index}{node}{restarts}"
+    return job_text(inspection.about.more.get("job"))
 
 
 def _ink(state: str) -> str:

@@ -20,6 +20,7 @@ from rlvitals.checkpoints.transfer.filesystems import LocalFolder, RemoteFiles
 from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.checkpoints.transfer.verify_remote import RemoteCheckpoint, named_checkpoints
 from rlvitals.errors import UsageError, VitalsError
+from rlvitals.storage import holds
 from rlvitals.storage.run_folder import RUN_FILE
 
 MIN_TAIL_FILE_BYTES = 1 << 20  # from this size on only the new tail of a grown file is copied
@@ -112,7 +113,7 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
         sync.is_outdated = False
         sync.content, sync.sizes = file_selection.find_content(folder), patience.call(remote.sizes)
         arrived = _CheckpointCopier(sync).copy_missing()
-    if not keep_all:
+    if not keep_all and not holds.applies(folder):
         _drop_checkpoints(sync, arrived)
     _copy_logs(sync, content.logs if logs else ())
     _write_latest(sync, arrived)
