@@ -245,6 +245,7 @@ def _finding(trace: Trace, trained: Standing, evaluation: HeldOut, fall: Fall) -
         ended=int(evaluation.series.steps[-1]),
         observed=fall.last - fall.best,
         bound=Bound(-evaluation.sign * fall.material, "default: the least change that counts"),
+        limit_on_curve=False,
         evidence=(*fall.proof, *further, *repetition),
         causes=(*causes, *CAUSES[1:]) if causes else (),
     )
@@ -267,6 +268,7 @@ def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Findi
         ended=int(held.series.steps[-1]),
         observed=now.last - now.first,
         bound=Bound(now.material, now.material_from),
+        limit_on_curve=False,
         evidence=(*_far(trace), *_epochs(trace)),
     )
 
@@ -297,6 +299,7 @@ def _disagreement(trace: Trace, trained: Standing, evaluation: HeldOut) -> Findi
         ended=int(late.steps[-1]),
         observed=last - level,
         bound=Bound(-MIN_GAP_SCATTERS * scatter, f"{MIN_GAP_SCATTERS:g} x the scatter of both"),
+        limit_on_curve=False,
         evidence=(trained.sentence,),
         causes=(
             "observations are normalised in training, and not, or otherwise, in evaluation",
@@ -353,6 +356,7 @@ def _jump(trace: Trace) -> Finding | None:
         ended=int(paid.steps[-1]),
         observed=change.after - change.before,
         bound=Bound(0.0, "a seen prompt is worth no more than a new one"),
+        limit_on_curve=False,
         evidence=_epochs(trace),
         causes=("answers are remembered: prompts are seen again",),
         remedies=("judge by held-out prompts", "train on fewer passes over the data"),

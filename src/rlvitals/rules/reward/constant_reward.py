@@ -137,6 +137,7 @@ def _stuck(trace: Trace) -> Finding | None:
         ended=end,
         observed=episodes,
         bound=Bound(UPDATES, "default: so many episodes"),
+        limit_on_curve=False,
         causes=(
             "every episode runs to its time limit: the policy goes round in circles",
             "actions do not reach the environment",
@@ -207,6 +208,7 @@ def _dead_part(trace: Trace) -> Finding | None:
         ended=int(series.steps[-1]),
         observed=value,
         bound=Bound(PART, "default: so many updates"),
+        limit_on_curve=False,
         evidence=other_dead,
         causes=(
             "a check that never matches: a pattern, a tag, a parser",
@@ -312,6 +314,7 @@ def _finding(
         ended=between[1],
         observed=float(count),
         bound=LEAST.bound(trace, "default: so many in a row"),
+        limit_on_curve=False,
         evidence=evidence,
         counter=counter,
     )
