@@ -1,6 +1,6 @@
 """Convert the rows of blocks to the series of each key, in the order they were written."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from rlvitals.storage.blocks import Scalars
 from rlvitals.types import Series, Table
 
+Words = NDArray[np.int64] | NDArray[np.float64]
+Arrays = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 Column = tuple[Scalars, int]  # rows, and which of their columns
 
 
@@ -18,12 +20,59 @@ def series(chunks: Iterable[Scalars]) -> dict[str, Series]:
     by_keys: dict[tuple[str, ...], list[Scalars]] = defaultdict(list)
     for chunk in chunks:
         by_keys[chunk.keys].append(chunk)
+    table_counts = Counter(key for keys in by_keys for key in keys)
     columns: dict[str, list[Column]] = defaultdict(list)
-    for group in by_keys.values():
-        merged = concatenate(group)
-        for index, key in enumerate(merged.keys):
+    for keys, group in by_keys.items():
+        is_alone = all(table_counts[key] == 1 for key in keys)
+        merged = (_join_ascending(group) if is_alone else None) or concatenate(group)
+        for index, key in enumerate(keys):
             columns[key].append((merged, index))
     return {key: _sort_rows(group) for key, group in columns.items()}
+
+
+def _join_ascending(chunks: Sequence[Scalars]) -> Scalars | None:
+    """Return rows that follow on one another in the file and in memory, without their places.
+
+    None where rows are not in ascending places, or not consecutive parts of the same arrays.
+    """
+    last = -1
+    for chunk in chunks:
+        ends = (
+            chunk.order
+            if chunk.order is not None
+            else (chunk.first, chunk.first + len(chunk.steps) - 1)
+        )
+        is_ascending = chunk.order is None or bool(np.all(chunk.order[1:] > chunk.order[:-1]))
+        if ends[0] <= last or not is_ascending:
+            return None
+        last = int(ends[-1])
+    steps, times, values = (
+        _joined([getattr(chunk, name) for chunk in chunks]) for name in ("steps", "times", "values")
+    )
+    if steps is None or times is None or values is None:
+        return None
+    return Scalars(chunks[0].keys, steps, times, values, chunks[0].first)
+
+
+def _joined(parts: Sequence[Words]) -> Words | None:
+    """Return the array that is made up of all its consecutive parts; None where it is not."""
+    base, address = parts[0].base, parts[0].ctypes.data
+    if not isinstance(base, np.ndarray) or base.dtype != parts[0].dtype:
+        return None
+    for part in parts:
+        if part.base is not base or part.ctypes.data != address:
+            return None
+        address += part.itemsize * part.shape[-1]
+    is_whole = (
+        parts[0].ctypes.data == base.ctypes.data
+        and address == base.ctypes.data + base.itemsize * base.shape[-1]
+    )
+    return base if is_whole else None
+
+
+def allocate(keys: tuple[str, ...], rows: int) -> Arrays:
+    """Return empty steps [rows], times [rows] and values [keys, rows]."""
+    return np.empty(rows, "<i8"), np.empty(rows, "<f8"), np.empty((len(keys), rows), "<f8")
 
 
 def one_series(chunks: Iterable[Scalars], key: str) -> Series | None:
@@ -61,7 +110,7 @@ def places(chunk: Scalars) -> NDArray[np.int64]:
 
 def rows_from(chunk: Scalars, rows: int) -> Scalars:
     """Return the rows that follow the first `rows` of the file."""
-    if chunk.order is None and chunk.first >= rows:
+    if not rows or (chunk.order is None and chunk.first >= rows):
         return chunk
     return select_rows(chunk, places(chunk) >= rows)
 
