@@ -76,6 +76,7 @@ class Fleet:
         self._identities: dict[str, Identity] = {}  # of the judged runs
         self._copies: dict[str, str] = {}  # runs without a line, and the run each is a copy of
         self._lock = threading.RLock()  # of the lines
+        self.reading = threading.Lock()  # one run is read and judged at a time: memory
         self._index_lock = (
             threading.Lock()
         )  # one transaction at a time; held while folders are read
@@ -291,6 +292,13 @@ class Fleet:
         return self.rows[key].state in {"running", "unknown"} and age >= MAX_SILENT_SECONDS
 
     def _judge(self, key: str) -> None:
+        with self.reading:
+            line = None if key in self.open_keys() else self._judge_files(key)
+        if line is not None:
+            self._keep(line)
+
+    def _judge_files(self, key: str) -> Summary | None:
+        """Read and judge a run, and show it; None where it cannot be read."""
         from rlvitals.diagnosis import batch  # noqa: PLC0415 - behind the first page
 
         entry, row = self.entries[key], self.rows[key]
@@ -300,15 +308,12 @@ class Fleet:
             answer = batch.judge((run_files.read_run(self.root, entry), settings))
         except UnreadableLog as error:
             answer = error
-        line = None
         with self._lock:
-            if isinstance(answer, UnreadableLog):
-                self._judgements[key] = _Judgement(clock.now(), mark)
-                self._put(fleet_line.from_error(row, answer.problem))
-            else:
-                line = self._store(key, answer)
-        if line is not None:
-            self._keep(line)
+            if not isinstance(answer, UnreadableLog):
+                return self._store(key, answer)
+            self._judgements[key] = _Judgement(clock.now(), mark)
+            self._put(fleet_line.from_error(row, answer.problem))
+            return None
 
     def _store(self, key: str, diagnosis: "Diagnosis") -> Summary:
         """Show a diagnosis and return its line."""
