@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from rlvitals.storage.blocks import Scalars
 from rlvitals.types import Series, Table
 
+Kind = TypeVar("Kind", np.int64, np.float64)
 Words = NDArray[np.int64] | NDArray[np.float64]
 Arrays = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 Column = tuple[Scalars, int]  # rows, and which of their columns
@@ -46,21 +48,23 @@ def _join_ascending(chunks: Sequence[Scalars]) -> Scalars | None:
         if ends[0] <= last or not is_ascending:
             return None
         last = int(ends[-1])
-    steps, times, values = (
-        _joined([getattr(chunk, name) for chunk in chunks]) for name in ("steps", "times", "values")
-    )
+    steps = _joined([chunk.steps for chunk in chunks])
+    times = _joined([chunk.times for chunk in chunks])
+    values = _joined([chunk.values for chunk in chunks])
     if steps is None or times is None or values is None:
         return None
     return Scalars(chunks[0].keys, steps, times, values, chunks[0].first)
 
 
-def _joined(parts: Sequence[Words]) -> Words | None:
+def _joined(parts: Sequence[NDArray[Kind]]) -> NDArray[Kind] | None:
     """Return the array that is made up of all its consecutive parts; None where it is not."""
     base, address = parts[0].base, parts[0].ctypes.data
     if not isinstance(base, np.ndarray) or base.dtype != parts[0].dtype:
         return None
     for part in parts:
-        if part.base is not base or part.ctypes.data != address:
+        if part.base is not base or part.shape[:-1] != base.shape[:-1]:
+            return None
+        if part.ctypes.data != address:
             return None
         address += part.itemsize * part.shape[-1]
     is_whole = (
