@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import rlvitals
-from rlvitals.diagnosis import duration
 from rlvitals.diagnosis.duration import clock, training_time
 from rlvitals.metrics.catalogue.throughput import ELAPSED, STEP_TIME
 from rlvitals.types import Series, Trace
@@ -111,15 +110,13 @@ def test_a_log_without_times_has_no_duration():
 
 
 @pytest.mark.parametrize("count", [1000, 1001, 1003, 1537])
-def test_a_large_run_is_added_up_in_parts(count, monkeypatch):
+def test_a_large_run_is_added_up_in_parts(count):
     rng = np.random.default_rng(count)
     gaps = rng.choice([1.0, 2.0, -3.0, 5000.0], count, p=[0.6, 0.38, 0.01, 0.01])
     rows = Series(np.arange(count), 1e9 + np.cumsum(gaps), np.ones(count))
     trace = Trace({"outcome/return": rows}, {})
     full = clock(trace)
-    monkeypatch.setattr(duration, "MAX_CLOCK_ROWS", 100)
-    monkeypatch.setattr(duration, "PART_ROWS", 7)
-    parts = clock(trace)
+    parts = clock(trace, max_rows=100)
     assert len(parts) <= 101
     assert parts.steps[-1] == count - 1
     np.testing.assert_allclose(parts.values, full.values[parts.steps])

@@ -14,12 +14,14 @@ CLOCK_STEP = 1.0  # seconds that a clock may be set back within one attempt
 PAUSE_FACTOR = 20.0  # times the usual distance of two rows, and
 PAUSE_SECONDS = 600.0  # at least so long: a longer silence is a pause between attempts
 BY_STEPS = "the times of its steps"
-MAX_CLOCK_ROWS = 1 << 20  # more rows are added up in parts: whole columns would be copied
-PART_ROWS = 1 << 16  # kept rows of a part
 
 
-def clock(trace: Trace) -> Series | None:
-    """Return seconds trained by step, rising; None where the log has no times."""
+def clock(trace: Trace, max_rows: int = 1 << 20) -> Series | None:
+    """Return seconds trained by step, rising; None where the log has no times.
+
+    Of more than `max_rows` rows only so many are returned, the last among them: whole columns of a
+    large run are not copied.
+    """
     elapsed = trace.numbers(ELAPSED.name, least=2)
     if elapsed is not None:
         gaps = np.diff(elapsed.values, prepend=0.0)
@@ -32,8 +34,8 @@ def clock(trace: Trace) -> Series | None:
         return None
     if count < len(longest):
         longest = longest.where(np.isfinite(longest.times))
-    if count > MAX_CLOCK_ROWS:
-        return _clock_in_parts(longest)
+    if count > max_rows:
+        return _clock_in_parts(longest, max_rows)
     return _without_pauses(longest, np.diff(longest.times, prepend=longest.times[0]))
 
 
@@ -54,20 +56,21 @@ def training_time(trace: Trace) -> tuple[float | None, str]:
     return float((per_step.values * steps).sum()), BY_STEPS
 
 
-def _clock_in_parts(rows: Series) -> Series | None:
+def _clock_in_parts(rows: Series, max_rows: int) -> Series | None:
     """Add up the seconds before each k-th row, pauses left out; None where they come to nothing."""
-    count, every = len(rows), -(-len(rows) // MAX_CLOCK_ROWS)
+    count, every = len(rows), -(-len(rows) // max_rows)
+    batch = every * max(max_rows // 16, 1)  # rows that are looked at together
     sampled = np.arange(1, count, every)
     pause = _longest_gap(rows.times[sampled] - rows.times[sampled - 1])
     sums = []
-    for start in range(0, count, every * PART_ROWS):
-        times = rows.times[start : start + every * PART_ROWS]
+    for start in range(0, count, batch):
+        times = rows.times[start : start + batch]
         gaps = np.diff(times, prepend=rows.times[max(start - 1, 0)])
         gaps[(gaps < 0) | (gaps > pause)] = 0.0
         sums.append(np.add.reduceat(gaps, np.arange(0, len(gaps), every)))
     worked = np.cumsum(np.concatenate(sums))
-    kept = np.minimum(np.arange(1, len(worked) + 1) * every - 1, count - 1)
-    return Series(rows.steps[kept], rows.times[kept], worked) if worked[-1] > 0 else None
+    ends = np.minimum(np.arange(1, len(worked) + 1) * every - 1, count - 1)
+    return Series(rows.steps[ends], rows.times[ends], worked) if worked[-1] > 0 else None
 
 
 def _without_pauses(rows: Series, gaps: NDArray[np.float64]) -> Series | None:

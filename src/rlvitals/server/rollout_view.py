@@ -23,7 +23,6 @@ from rlvitals.views.report.markup import Html, el, join, paragraphs
 MAX_SHOWN_PAIRS = 12  # shown at once
 MAX_SHOWN_SAMPLES = 8  # of a group or a proof, shown at once
 MAX_COMPARED_WORDS = 600  # of each text, that are compared
-MAX_STRIP_TOKENS = 400
 LONG_REPLY_CHARS = 800  # may be higher than what is shown of it
 
 
@@ -161,8 +160,8 @@ def _changes(item: Pair, old_sample: Sample, new_sample: Sample) -> Iterator[str
 
 
 def _weight(sample: Sample, name: str) -> float:
-    part = sample.parts.get(name)
-    return 1.0 if part is None else part.weight
+    reward = sample.parts.get(name)
+    return 1.0 if reward is None else reward.weight
 
 
 def _column(title: str, index: int, sample: Sample, text: Html) -> Html:
@@ -249,18 +248,17 @@ def _reply(html: Html, text: str) -> Html:
     return el("div", html, class_="reply", tabindex="0" if len(text) > LONG_REPLY_CHARS else None)
 
 
-def _strip(sample: Sample) -> Html:
+def _strip(sample: Sample, max_tokens: int = 400) -> Html:
     """Return the tokens' probabilities as a strip: what stands out is unlikely."""
     values = sample.tokens.sampler_log_probs or sample.tokens.trainer_log_probs
     if not values:
         return Html("")
     cells = (
-        el("i", style=f"--unlikely:{1 - exp(min(value, 0.0)):.2f}")
-        for value in values[:MAX_STRIP_TOKENS]
+        el("i", style=f"--unlikely:{1 - exp(min(value, 0.0)):.2f}") for value in values[:max_tokens]
     )
     count = f"{len(values):,} tokens"
-    if len(values) > MAX_STRIP_TOKENS:
-        count = f"the first {MAX_STRIP_TOKENS} of {count}"
+    if len(values) > max_tokens:
+        count = f"the first {max_tokens} of {count}"
     title = f"{count}: the stronger, the less likely"
     strip = el("div", *cells, class_="strip", role="img", aria_label=title)
     return join(strip, el("p", title, class_="about", aria_hidden="true"))

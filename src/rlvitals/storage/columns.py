@@ -48,15 +48,15 @@ def _join_ascending(chunks: Sequence[Scalars]) -> Scalars | None:
         if ends[0] <= last or not is_ascending:
             return None
         last = int(ends[-1])
-    steps = _joined([chunk.steps for chunk in chunks])
-    times = _joined([chunk.times for chunk in chunks])
-    values = _joined([chunk.values for chunk in chunks])
+    steps = _whole_array([chunk.steps for chunk in chunks])
+    times = _whole_array([chunk.times for chunk in chunks])
+    values = _whole_array([chunk.values for chunk in chunks])
     if steps is None or times is None or values is None:
         return None
     return Scalars(chunks[0].keys, steps, times, values, chunks[0].first)
 
 
-def _joined(parts: Sequence[NDArray[Kind]]) -> NDArray[Kind] | None:
+def _whole_array(parts: Sequence[NDArray[Kind]]) -> NDArray[Kind] | None:
     """Return the array that is made up of all its consecutive parts; None where it is not."""
     base, address = parts[0].base, parts[0].ctypes.data
     if not isinstance(base, np.ndarray) or base.dtype != parts[0].dtype:

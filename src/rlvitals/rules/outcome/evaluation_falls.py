@@ -125,10 +125,10 @@ def _judge_evaluations(trace: Trace, trained: Standing, sets: list[HeldOut]) -> 
     for evaluation in sets:
         trend = direction(trace, evaluation)
         if (fall := _fall(trace, evaluation, trend)) is not None:
-            return _finding(trace, trained, evaluation, fall)
+            return replace(_finding(trace, trained, evaluation, fall), limit_on_curve=False)
         gap = _disagreement(trace, trained, evaluation) or _gap(trace, trained, evaluation, trend)
         if gap is not None:
-            return gap
+            return replace(gap, limit_on_curve=False)
         # Where the evaluation ends no lower there is no fall to be told from noise.
         lower = not evaluation.sign * (trend.last - trend.first) >= 0
         untold += [trend] if trend.state == "unknown" and lower else []
@@ -245,7 +245,6 @@ def _finding(trace: Trace, trained: Standing, evaluation: HeldOut, fall: Fall) -
         ended=int(evaluation.series.steps[-1]),
         observed=fall.last - fall.best,
         bound=Bound(-evaluation.sign * fall.material, "default: the least change that counts"),
-        limit_on_curve=False,
         evidence=(*fall.proof, *further, *repetition),
         causes=(*causes, *CAUSES[1:]) if causes else (),
     )
@@ -268,7 +267,6 @@ def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Findi
         ended=int(held.series.steps[-1]),
         observed=now.last - now.first,
         bound=Bound(now.material, now.material_from),
-        limit_on_curve=False,
         evidence=(*_far(trace), *_epochs(trace)),
     )
 
@@ -299,7 +297,6 @@ def _disagreement(trace: Trace, trained: Standing, evaluation: HeldOut) -> Findi
         ended=int(late.steps[-1]),
         observed=last - level,
         bound=Bound(-MIN_GAP_SCATTERS * scatter, f"{MIN_GAP_SCATTERS:g} x the scatter of both"),
-        limit_on_curve=False,
         evidence=(trained.sentence,),
         causes=(
             "observations are normalised in training, and not, or otherwise, in evaluation",
@@ -335,8 +332,7 @@ def _jump(trace: Trace) -> Finding | None:
     epoch, paid = trace.get(EPOCH.name), trace.get(REWARD.name)
     if epoch is None or paid is None or len(paid := paid.finite()) < EPOCH_POINTS:
         return None
-    epoch = epoch.finite()
-    if not len(epoch):
+    if not len(epoch := epoch.finite()):
         return None
     epochs = np.interp(paid.steps, epoch.steps, epoch.values)
     boundaries = np.flatnonzero(np.diff(np.floor(epochs - 1e-9)) > 0) + 1

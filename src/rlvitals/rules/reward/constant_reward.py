@@ -286,8 +286,7 @@ def _finding(
     spread = name in SPREADS
     text = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
-    later = series.since(between[1] + 1).values
-    ends_earlier = not spread and bool((later > value).any())
+    ends_earlier = not spread and bool((series.since(between[1] + 1).values > value).any())
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
