@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,7 +76,8 @@ class Fleet:
         self._identities: dict[str, Identity] = {}  # of the judged runs
         self._copies: dict[str, str] = {}  # runs without a line, and the run each is a copy of
         self._lock = threading.RLock()  # of the lines
-        self.reading = threading.Lock()  # one run is read and judged at a time: memory
+        self._reading = threading.Lock()  # one run is read and judged at a time: memory
+        self._turn = threading.Lock()  # of the next: a page that is opened goes before the list
         self._index_lock = (
             threading.Lock()
         )  # one transaction at a time; held while folders are read
@@ -291,8 +292,18 @@ class Fleet:
             return age >= MIN_REJUDGE_SECONDS
         return self.rows[key].state in {"running", "unknown"} and age >= MAX_SILENT_SECONDS
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Read a run while no other is read or judged; the list waits."""
+        with self._turn:
+            self._reading.acquire()
+        try:
+            yield
+        finally:
+            self._reading.release()
+
     def _judge(self, key: str) -> None:
-        with self.reading:
+        with self.alone():
             line = None if key in self.open_keys() else self._judge_files(key)
         if line is not None:
             self._keep(line)
