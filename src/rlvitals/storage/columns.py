@@ -56,19 +56,19 @@ def _join_ascending(chunks: Sequence[Scalars]) -> Scalars | None:
     return Scalars(chunks[0].keys, steps, times, values, chunks[0].first)
 
 
-def _whole_array(parts: Sequence[NDArray[Kind]]) -> NDArray[Kind] | None:
-    """Return the array that is made up of all its consecutive parts; None where it is not."""
-    base, address = parts[0].base, parts[0].ctypes.data
-    if not isinstance(base, np.ndarray) or base.dtype != parts[0].dtype:
+def _whole_array(pieces: Sequence[NDArray[Kind]]) -> NDArray[Kind] | None:
+    """Return the array that is made up of all its consecutive pieces; None where it is not."""
+    base, address = pieces[0].base, pieces[0].ctypes.data
+    if not isinstance(base, np.ndarray) or base.dtype != pieces[0].dtype:
         return None
-    for part in parts:
-        if part.base is not base or part.shape[:-1] != base.shape[:-1]:
+    for piece in pieces:
+        if piece.base is not base or piece.shape[:-1] != base.shape[:-1]:
             return None
-        if part.ctypes.data != address:
+        if piece.ctypes.data != address:
             return None
-        address += part.itemsize * part.shape[-1]
+        address += piece.itemsize * piece.shape[-1]
     is_whole = (
-        parts[0].ctypes.data == base.ctypes.data
+        pieces[0].ctypes.data == base.ctypes.data
         and address == base.ctypes.data + base.itemsize * base.shape[-1]
     )
     return base if is_whole else None
