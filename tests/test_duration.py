@@ -107,3 +107,16 @@ def test_a_log_without_times_has_no_duration():
     trace = logged("x/y", STEPS)
     assert clock(trace) is None
     assert training_time(trace)[0] is None
+
+
+@pytest.mark.parametrize("count", [1000, 1001, 1003, 1537])
+def test_a_large_run_is_added_up_in_parts(count):
+    rng = np.random.default_rng(count)
+    gaps = rng.choice([1.0, 2.0, -3.0, 5000.0], count, p=[0.6, 0.38, 0.01, 0.01])
+    rows = Series(np.arange(count), 1e9 + np.cumsum(gaps), np.ones(count))
+    trace = Trace({"outcome/return": rows}, {})
+    full = clock(trace)
+    parts = clock(trace, max_rows=100)
+    assert len(parts) <= 101
+    assert parts.steps[-1] == count - 1
+    np.testing.assert_allclose(parts.values, full.values[parts.steps])

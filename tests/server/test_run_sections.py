@@ -85,6 +85,7 @@ def page_data(client, key):
 def test_one_prompt_is_shown_at_two_steps(client):
     answer = client.get("/api/rollouts?key=language&view=pairs&step=0&against=30").json()["html"]
     assert "means of 2 and 2 rollouts: reward 0.5 → 0.5" in answer
+    assert "correct 1 → 1" in answer  # the mean score with its weight, as in the bars
     assert "<del>0. </del>" in answer
     assert "<ins>30. </ins>" in answer
     assert EVIL not in answer
@@ -97,6 +98,8 @@ def test_a_group_is_shown_side_by_side_with_its_parts_and_calls(client):
     assert "calc" in answer
     assert ">2<" in answer  # the part with its weight
     assert 'class="strip"' in answer
+    assert "2 tokens: the stronger, the less likely" in answer
+    assert answer.count("&lt;script&gt;") == 3  # the prompt, and each result once
     assert EVIL not in answer
 
 

@@ -11,7 +11,7 @@ import pytest
 from drawn import RECORDED, RUNS, subject
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loading import MEASURED
+from loading import MEASURED, load
 from made import diagnosis as made
 from reported import (
     EVIL,
@@ -203,6 +203,15 @@ def test_a_limit_on_something_else_is_not_drawn_on_the_curve():
     nan = [chart for chart in drawn if any(mark[2] == "not-a-number" for mark in chart["marks"])]
     assert nan
     assert all(chart["limits"] == [] for chart in nan if chart["tall"])
+
+
+@pytest.mark.parametrize("rule", ["component-dominates", "plateau", "loss-oscillating"])
+def test_a_share_a_count_or_a_change_is_no_level_of_the_curve(rule):
+    page = Elements(written(judged(rule, diagnose(load(rule, "fires"), rates=MEASURED))))
+    charts = page.data["runs"][0]["charts"]
+    of_rule = [c for c in charts if c["tall"] and any(mark[2] == rule for mark in c["marks"])]
+    assert of_rule
+    assert all(chart["limits"] == [] for chart in of_rule)
 
 
 def test_markdown_has_the_answer_the_findings_and_what_changed():

@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from browser import Browser, program
 from drawn import subject
@@ -11,6 +12,7 @@ from reported import EVIL, EVIL_EVENTS, EVIL_FACTS, evil, judged, long_run, told
 
 from rlvitals.cli import main
 from rlvitals.diagnosis.engine import diagnose
+from rlvitals.types import Series, Trace
 
 pytestmark = pytest.mark.skipif(
     program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
@@ -131,6 +133,58 @@ def test_the_nearest_value_is_read_out_by_mouse_and_by_keys(shown):
     assert int(step.replace(",", "")) > 1024
     page.key("End")
     assert page.run(readout) == "61,440: 9.47"
+
+
+def test_the_step_that_is_pointed_at_is_read_out_by_every_chart_of_the_run(shown):
+    names = ("outcome/return", "optimiser/loss", "exploration/entropy")
+    series = {
+        name: Series(np.arange(0, 101, every), np.full(100 // every + 1, np.nan), values)
+        for name, every, values in zip(
+            names, (1, 1, 10), (np.arange(101.0), np.ones(101), np.arange(11.0)), strict=True
+        )
+    }
+    page = shown(judged("run", diagnose(Trace(series, {}), rates=MEASURED)), height=8000)
+    charts = f"{VISIBLE}.map(c => [c.dataset.chart, c.querySelector('.readout').textContent])"
+    readouts = f"Object.fromEntries({charts})"
+    page.run(f"{FIRST}.querySelector('.curves').focus()")
+    page.key("End")
+    assert sorted(set(page.run(readouts).values())) == ["100: 1", "100: 10", "100: 100"]
+    page.key("ArrowLeft")  # the step of the chart with the keys; others show their nearest one
+    assert sorted(set(page.run(readouts).values())) == ["100: 10", "99: 1", "99: 99"]
+    width = "c.querySelector('svg').viewBox.baseVal.width"
+    ends = f"{VISIBLE}.map(c => c.querySelector('.pointer line').getAttribute('x1') / {width})"
+    assert all(0.9 < end < 1 for end in page.run(ends))
+    left_px, _, y = middle(page)
+    page.mouse("mouseMoved", left_px, y)
+    page.mouse("mouseMoved", left_px, 1)  # off the chart
+    page.settle()
+    assert set(page.run(readouts).values()) == {""}
+
+
+def test_a_compressed_scale_has_both_signs_and_zero_and_keeps_their_order(shown):
+    """Values of either sign over seven decades: zero in the middle, decades on both sides."""
+    values = np.sort(np.concatenate([sign * np.logspace(-1, 6, 40) for sign in (-1, 1)]))
+    series = Series(np.arange(80), np.full(80, np.nan), values)
+    trace = Trace({"outcome/return": series}, {}, name="wide")
+    page = shown(judged("wide", diagnose(trace, rates=MEASURED)))
+    notes = f"{FIRST}.querySelector('.chart-notes').textContent"
+    if not page.run(notes).startswith("compressed"):
+        page.run(f"{FIRST}.querySelector('.scale').click()")
+    assert page.run(notes).startswith("compressed scale")
+    ticks = page.run(
+        f"[...{FIRST}.querySelectorAll('.grid text')].filter(t => t.getAttribute('text-anchor')"
+        " === 'end').map(t => [t.textContent, +t.getAttribute('y')])"
+    )
+    heights = dict(ticks)
+    assert "0" in heights
+    above = [text for text, y in ticks if y < heights["0"]]
+    below = [text for text, y in ticks if y > heights["0"]]
+    assert above
+    assert below
+    assert not any(text.startswith(("-", "\u2212")) for text in above)
+    assert all(text.startswith(("-", "\u2212")) for text in below)
+    ys = [float(y) for y in page.run(f"{D}.match(/ [0-9.]+/g)")]
+    assert ys == sorted(ys, reverse=True)  # values that rise are drawn rising
 
 
 def test_keys_zoom_and_change_the_scale(shown):

@@ -16,8 +16,12 @@ PAUSE_SECONDS = 600.0  # at least so long: a longer silence is a pause between a
 BY_STEPS = "the times of its steps"
 
 
-def clock(trace: Trace) -> Series | None:
-    """Return seconds trained by step, rising; None where the log has no times."""
+def clock(trace: Trace, max_rows: int = 1 << 20) -> Series | None:
+    """Return seconds trained by step, rising; None where the log has no times.
+
+    Of more than `max_rows` rows only so many are returned, the last among them: whole columns of a
+    large run are not copied.
+    """
     elapsed = trace.numbers(ELAPSED.name, least=2)
     if elapsed is not None:
         gaps = np.diff(elapsed.values, prepend=0.0)
@@ -30,9 +34,9 @@ def clock(trace: Trace) -> Series | None:
         return None
     if count < len(longest):
         longest = longest.where(np.isfinite(longest.times))
-    gaps = np.zeros(count)  # of a large run an array of this size is what can be spared
-    np.subtract(longest.times[1:], longest.times[:-1], out=gaps[1:])
-    return _without_pauses(longest, gaps)
+    if count > max_rows:
+        return _clock_in_parts(longest, max_rows)
+    return _without_pauses(longest, np.diff(longest.times, prepend=longest.times[0]))
 
 
 def training_time(trace: Trace) -> tuple[float | None, str]:
@@ -52,17 +56,35 @@ def training_time(trace: Trace) -> tuple[float | None, str]:
     return float((per_step.values * steps).sum()), BY_STEPS
 
 
-def _without_pauses(rows: Series, gaps: NDArray[np.float64]) -> Series | None:
-    """Add up the seconds [n] before each row, pauses left out; None where they come to nothing.
+def _clock_in_parts(rows: Series, max_rows: int) -> Series | None:
+    """Add up the seconds before each k-th row, pauses left out; None where they come to nothing."""
+    count, every = len(rows), -(-len(rows) // max_rows)
+    batch = every * max(max_rows // 16, 1)  # rows that are looked at together
+    sampled = np.arange(1, count, every)
+    pause = _longest_gap(rows.times[sampled] - rows.times[sampled - 1])
+    sums = []
+    for start in range(0, count, batch):
+        times = rows.times[start : start + batch]
+        gaps = np.diff(times, prepend=rows.times[max(start - 1, 0)])
+        gaps[(gaps < 0) | (gaps > pause)] = 0.0
+        sums.append(np.add.reduceat(gaps, np.arange(0, len(gaps), every)))
+    worked = np.cumsum(np.concatenate(sums))
+    ends = np.minimum(np.arange(1, len(worked) + 1) * every - 1, count - 1)
+    return Series(rows.steps[ends], rows.times[ends], worked) if worked[-1] > 0 else None
 
-    `gaps` is overwritten.
-    """
-    between = gaps[1:][gaps[1:] >= 0]
-    usual = float(np.median(between, overwrite_input=True)) if len(between) else 0.0
-    del between
-    pause = max(PAUSE_FACTOR * usual, PAUSE_SECONDS)
+
+def _without_pauses(rows: Series, gaps: NDArray[np.float64]) -> Series | None:
+    """Add up the seconds [n] before each row, pauses left out; None where they come to nothing."""
+    pause = _longest_gap(gaps[1:])
     first = max(float(gaps[0]), 0.0)  # what an attempt took before its first row
-    gaps[(gaps < 0) | (gaps > pause)] = 0.0
-    gaps[0] = first
-    worked = np.cumsum(gaps, out=gaps)
+    worked = np.where((gaps < 0) | (gaps > pause), 0.0, gaps)
+    worked[0] = first
+    worked = np.cumsum(worked)
     return Series(rows.steps, rows.times, worked) if worked[-1] > 0 else None
+
+
+def _longest_gap(gaps: NDArray[np.float64]) -> float:
+    """Return the seconds between two rows beyond which a gap is a pause."""
+    between = gaps[gaps >= 0]
+    usual = float(np.median(between)) if len(between) else 0.0
+    return max(PAUSE_FACTOR * usual, PAUSE_SECONDS)

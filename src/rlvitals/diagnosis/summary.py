@@ -147,7 +147,8 @@ def _entropy(
         return _absence(trace, "entropy", text, tuple(ENTROPIES))
     name, first, last = levels
     of, unit = ENTROPIES[name]
-    text = f"Entropy{of} goes {first:.3g} to {last:.3g} {unit}"
+    course = f"goes {first:.3g} to {last:.3g}" if last != first else f"stays at {last:.3g}"
+    text = f"Entropy{of} {course} {unit}"
     if name == "exploration/entropy_sum" and (batch := _batch(trace)):
         text += f", {first / batch:.3g} to {last / batch:.3g} a decision in batches of {batch:,}"
     if first <= 0 or last > (1 - FELL) * first:

@@ -120,7 +120,8 @@ def _runs(root: Path, settings: Settings, store: RunQuery | None) -> tuple[Fleet
         from rlvitals.server.live_run import LiveRun  # noqa: PLC0415 - it loads what judges
 
         run = run_files.read_run(root, fleet.entry(key))
-        return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
+        with fleet.reader:
+            return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
 
     live = LiveRuns(open_run, lambda run: fleet.note(run.key, run.diagnosis))
     fleet.open_keys = live.keys

@@ -17,6 +17,7 @@ from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.server import fleet_line, run_files
 from rlvitals.server.channel import Channel
 from rlvitals.server.fleet_line import LAMPS, Summary
+from rlvitals.server.live_runs import SingleReader
 from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
 from rlvitals.settings import Settings
@@ -76,9 +77,8 @@ class Fleet:
         self._identities: dict[str, Identity] = {}  # of the judged runs
         self._copies: dict[str, str] = {}  # runs without a line, and the run each is a copy of
         self._lock = threading.RLock()  # of the lines
-        self._index_lock = (
-            threading.Lock()
-        )  # one transaction at a time; held while folders are read
+        self.reader = SingleReader()
+        self._index_lock = threading.Lock()  # one transaction at a time; while folders are read
         self._stop = threading.Event()
         self._has_rows = threading.Event()  # or the folders were looked through without any
         self._is_listed = threading.Event()  # once the folders were looked through
@@ -291,24 +291,24 @@ class Fleet:
         return self.rows[key].state in {"running", "unknown"} and age >= MAX_SILENT_SECONDS
 
     def _judge(self, key: str) -> None:
+        with self.reader:
+            self._keep(None if key in self.open_keys() else self._judge_files(key))
+
+    def _judge_files(self, key: str) -> Summary | None:
         from rlvitals.diagnosis import batch  # noqa: PLC0415 - behind the first page
 
-        entry, row = self.entries[key], self.rows[key]
-        mark = self._marks.get(key, "")
+        row, mark = self.rows[key], self._marks.get(key, "")
         try:
-            settings = self.mutes.apply(key, self.settings)
-            answer = batch.judge((run_files.read_run(self.root, entry), settings))
+            run = run_files.read_run(self.root, self.entries[key])
+            answer = batch.judge((run, self.mutes.apply(key, self.settings)))
         except UnreadableLog as error:
             answer = error
-        line = None
         with self._lock:
-            if isinstance(answer, UnreadableLog):
-                self._judgements[key] = _Judgement(clock.now(), mark)
-                self._put(fleet_line.from_error(row, answer.problem))
-            else:
-                line = self._store(key, answer)
-        if line is not None:
-            self._keep(line)
+            if not isinstance(answer, UnreadableLog):
+                return self._store(key, answer)
+            self._judgements[key] = _Judgement(clock.now(), mark)
+            self._put(fleet_line.from_error(row, answer.problem))
+        return None
 
     def _store(self, key: str, diagnosis: "Diagnosis") -> Summary:
         """Show a diagnosis and return its line."""
@@ -334,10 +334,10 @@ class Fleet:
                 self._copies[copy] = original
                 self._remove_line(copy)
 
-    def _keep(self, line: Summary) -> None:
+    def _keep(self, line: Summary | None) -> None:
         """Keep the line of a run folder in the index for the next start."""
-        entry = self.entries.get(line.key)
-        if entry is None or entry.run is not None:
+        entry = None if line is None else self.entries.get(line.key)
+        if line is None or entry is None or entry.run is not None:
             return
         path = "" if line.key == "." else line.key
         with self._index_lock:

@@ -19,6 +19,26 @@ MAX_IDLE_SECONDS = 300.0  # after which a run without listeners is dropped
 Open = Callable[[str, float], "LiveRun"]  # by key, at a time in epoch seconds
 
 
+class SingleReader:
+    """A lock with which one run is read and judged at a time, as each takes memory.
+
+    Who releases it and takes it again waits for who has waited: the list for a page.
+    """
+
+    def __init__(self) -> None:
+        """Start free."""
+        self._reading, self._turn = threading.Lock(), threading.Lock()
+
+    def __enter__(self) -> None:
+        """Wait for the run that is read."""
+        with self._turn:
+            self._reading.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        """Let the next one read."""
+        self._reading.release()
+
+
 class LiveRuns:
     """The open runs, least recently used first."""
 

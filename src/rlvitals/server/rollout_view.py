@@ -50,6 +50,7 @@ def pairs(rollouts: Rollouts, step: int, against: int) -> Html:
     is_cut = len(found_pairs) > MAX_SHOWN_PAIRS
     more = f"; the first {MAX_SHOWN_PAIRS} are shown" if is_cut else ""
     head = f"{len(found_pairs):,} {noun} at both steps, the largest change of reward first{more}."
+    head += " Of each, the rollout whose reward is nearest to the mean is shown."
     articles = (_pair(rollouts, item) for item in found_pairs[:MAX_SHOWN_PAIRS])
     return join(el("p", head, class_="about"), *articles)
 
@@ -130,7 +131,7 @@ def _pair(rollouts: Rollouts, item: Pair) -> Html:
     return el(
         "article",
         _prompt(old.prompt),
-        el("ul", *(el("li", text) for text in _changes(item)), class_="changes"),
+        el("ul", *(el("li", text) for text in _changes(item, old, new)), class_="changes"),
         el(
             "div",
             _column(f"step {item.before.step:,}", item.before.index, old, old_text),
@@ -141,16 +142,26 @@ def _pair(rollouts: Rollouts, item: Pair) -> Html:
     )
 
 
-def _changes(item: Pair) -> Iterator[str]:
+def _changes(item: Pair, old_sample: Sample, new_sample: Sample) -> Iterator[str]:
+    """Yield the means of both steps; parts of the reward with their weights, as in the bars."""
     old, new = item.before, item.after
     counts = f"{old.count} and {new.count} rollouts"
     yield f"means of {counts}: reward {_number(old.reward)} → {_number(new.reward)}"
     for name, value in old.parts.items():
         if isfinite(value) and isfinite(new.parts[name]):
-            yield f"{name} {_number(value)} → {_number(new.parts[name])}"
+            pay, new_pay = (
+                value * _weight(old_sample, name),
+                new.parts[name] * _weight(new_sample, name),
+            )
+            yield f"{name} {_number(pay)} → {_number(new_pay)}"
     yield f"characters {old.characters:,.0f} → {new.characters:,.0f}"
     if old.tool_calls or new.tool_calls:
         yield f"tool calls {_number(old.tool_calls)} → {_number(new.tool_calls)}"
+
+
+def _weight(sample: Sample, name: str) -> float:
+    reward = sample.parts.get(name)
+    return 1.0 if reward is None else reward.weight
 
 
 def _column(title: str, index: int, sample: Sample, text: Html) -> Html:
@@ -172,7 +183,7 @@ def _sample(index: int, sample: Sample, *, prompt: bool) -> Html:
         el("h4", f"sample {index}{step}"),
         *_facts(sample),
         *([_prompt(sample.prompt)] if prompt else []),
-        *map(_turn, sample.turns),
+        *(_turn(turn) for turn in sample.turns if not _is_shown_result(turn, sample)),
         _strip(sample),
         class_="rollout-sample",
     )
@@ -207,6 +218,11 @@ def _part_row(name: str, value: float, *, total: bool = False) -> Html:
     return el("tr", *cells, class_="total" if total else None)
 
 
+def _is_shown_result(turn: Turn, sample: Sample) -> bool:
+    """Return whether a turn repeats the result that is shown below its call."""
+    return turn.role == "tool" and turn.text in {call.result for call in sample.tool_calls}
+
+
 def _turn(turn: Turn) -> Html:
     text = [_reply(paragraphs(turn.text), turn.text)] if turn.text else []
     return el(
@@ -215,10 +231,11 @@ def _turn(turn: Turn) -> Html:
 
 
 def _call(call: ToolCall) -> Html:
-    result = "" if call.result is None else f" → {call.result}"
+    result = "" if call.result is None else call.result
     mark = el("b", " failed") if call.failed else Html("")
-    return el("p", el("b", call.name), join(" "), el("code", call.arguments), mark, join(result),
+    line = el("p", el("b", call.name), join(" "), el("code", call.arguments), mark,
               class_="tool-call")  # fmt: skip
+    return join(line, _reply(paragraphs(f"→ {result}"), result)) if result else line
 
 
 def _prompt(text: str) -> Html:
@@ -231,14 +248,20 @@ def _reply(html: Html, text: str) -> Html:
     return el("div", html, class_="reply", tabindex="0" if len(text) > LONG_REPLY_CHARS else None)
 
 
-def _strip(sample: Sample) -> Html:
-    """Return the tokens' probabilities as a strip: dark is unlikely."""
+def _strip(sample: Sample, max_tokens: int = 400) -> Html:
+    """Return the tokens' probabilities as a strip: what stands out is unlikely."""
     values = sample.tokens.sampler_log_probs or sample.tokens.trainer_log_probs
     if not values:
         return Html("")
-    cells = (el("i", style=f"opacity:{1 - exp(min(value, 0.0)):.2f}") for value in values[:400])
-    title = f"{len(values)} tokens, dark ones are unlikely"
-    return el("div", *cells, class_="strip", role="img", aria_label=title, title=title)
+    cells = (
+        el("i", style=f"--unlikely:{1 - exp(min(value, 0.0)):.2f}") for value in values[:max_tokens]
+    )
+    count = f"{len(values):,} tokens"
+    if len(values) > max_tokens:
+        count = f"the first {max_tokens} of {count}"
+    title = f"{count}: the stronger, the less likely"
+    strip = el("div", *cells, class_="strip", role="img", aria_label=title)
+    return join(strip, el("p", title, class_="about", aria_hidden="true"))
 
 
 def _differences(old_text: str, new_text: str) -> tuple[Html, Html]:

@@ -27,8 +27,9 @@ def tail_ratio(values: Array, count: int = 10) -> float | None:
     `count` values (at least 2), and where the mean is so near 0, relative to the scatter or the
     rounding of the values, that the ratio is undefined: a loss may be negative or cross 0.
     """
-    x = finite(values)
     size = max(int(count), 2)
+    x = finite(values[-16 * size :])  # a long series is not copied for its end
+    x = x if x.size >= size else finite(values)
     if x.size < size:
         return None
     tail = x[-size:]

@@ -1,8 +1,9 @@
 """Convert the rows of blocks to the series of each key, in the order they were written."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from rlvitals.storage.blocks import Scalars
 from rlvitals.types import Series, Table
 
+Kind = TypeVar("Kind", np.int64, np.float64)
+Words = NDArray[np.int64] | NDArray[np.float64]
+Arrays = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 Column = tuple[Scalars, int]  # rows, and which of their columns
 
 
@@ -18,12 +22,61 @@ def series(chunks: Iterable[Scalars]) -> dict[str, Series]:
     by_keys: dict[tuple[str, ...], list[Scalars]] = defaultdict(list)
     for chunk in chunks:
         by_keys[chunk.keys].append(chunk)
+    table_counts = Counter(key for keys in by_keys for key in keys)
     columns: dict[str, list[Column]] = defaultdict(list)
-    for group in by_keys.values():
-        merged = concatenate(group)
-        for index, key in enumerate(merged.keys):
+    for keys, group in by_keys.items():
+        is_alone = all(table_counts[key] == 1 for key in keys)
+        merged = (_join_ascending(group) if is_alone else None) or concatenate(group)
+        for index, key in enumerate(keys):
             columns[key].append((merged, index))
     return {key: _sort_rows(group) for key, group in columns.items()}
+
+
+def _join_ascending(chunks: Sequence[Scalars]) -> Scalars | None:
+    """Return rows that follow on one another in the file and in memory, without their places.
+
+    None where rows are not in ascending places, or not consecutive parts of the same arrays.
+    """
+    last = -1
+    for chunk in chunks:
+        ends = (
+            chunk.order
+            if chunk.order is not None
+            else (chunk.first, chunk.first + len(chunk.steps) - 1)
+        )
+        is_ascending = chunk.order is None or bool(np.all(chunk.order[1:] > chunk.order[:-1]))
+        if ends[0] <= last or not is_ascending:
+            return None
+        last = int(ends[-1])
+    steps = _whole_array([chunk.steps for chunk in chunks])
+    times = _whole_array([chunk.times for chunk in chunks])
+    values = _whole_array([chunk.values for chunk in chunks])
+    if steps is None or times is None or values is None:
+        return None
+    return Scalars(chunks[0].keys, steps, times, values, chunks[0].first)
+
+
+def _whole_array(pieces: Sequence[NDArray[Kind]]) -> NDArray[Kind] | None:
+    """Return the array that is made up of all its consecutive pieces; None where it is not."""
+    base, address = pieces[0].base, pieces[0].ctypes.data
+    if not isinstance(base, np.ndarray) or base.dtype != pieces[0].dtype:
+        return None
+    for piece in pieces:
+        if piece.base is not base or piece.shape[:-1] != base.shape[:-1]:
+            return None
+        if piece.ctypes.data != address:
+            return None
+        address += piece.itemsize * piece.shape[-1]
+    is_whole = (
+        pieces[0].ctypes.data == base.ctypes.data
+        and address == base.ctypes.data + base.itemsize * base.shape[-1]
+    )
+    return base if is_whole else None
+
+
+def allocate(keys: tuple[str, ...], rows: int) -> Arrays:
+    """Return empty steps [rows], times [rows] and values [keys, rows]."""
+    return np.empty(rows, "<i8"), np.empty(rows, "<f8"), np.empty((len(keys), rows), "<f8")
 
 
 def one_series(chunks: Iterable[Scalars], key: str) -> Series | None:
@@ -61,7 +114,7 @@ def places(chunk: Scalars) -> NDArray[np.int64]:
 
 def rows_from(chunk: Scalars, rows: int) -> Scalars:
     """Return the rows that follow the first `rows` of the file."""
-    if chunk.order is None and chunk.first >= rows:
+    if not rows or (chunk.order is None and chunk.first >= rows):
         return chunk
     return select_rows(chunk, places(chunk) >= rows)
 

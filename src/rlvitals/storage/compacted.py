@@ -9,6 +9,7 @@ own checksum and last value, so that one metric, or all last values, are read wi
 """
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +33,6 @@ INDEX_START = Struct("<qqqdQ")
 INDEX_CHECKSUM = Struct("<II")
 ORDERED_FLAG = 1  # flag: the rows' places are stored
 STEP_STREAM, TIMES, PLACES, VALUE_STREAM = range(4)  # of the checksums
-
-
-Words = NDArray[np.int64] | NDArray[np.float64]
 
 
 class Damaged(Exception):  # noqa: N818 - says what the file is
@@ -332,7 +330,7 @@ class PackedFile:
         by_place = np.argsort(order, kind="stable")
         return series.where(by_place), order[by_place]
 
-    def _column(self, block: Block, column: int, into: Words) -> None:
+    def _column(self, block: Block, column: int, into: columns.Words) -> None:
         """Read a column into an array. Raises Damaged."""
         row = column if block.ordered or column < PLACES else column - 1
         self._file.seek(block.columns + 8 * block.rows * row)
@@ -348,15 +346,34 @@ class PackedFile:
 
     def scalars(self, block: Block) -> Scalars:
         """Read a block's rows. Raises Damaged."""
-        return self._read_rows([block])
+        return self._read_rows([block], columns.allocate(block.keys, block.rows))
 
     def all_scalars(self) -> list[Scalars]:
         """Read all rows that match their checksums; rows without a gap between them as one."""
         try:
-            return [self._read_rows(run) for run in self._adjacent_blocks()]
+            return self._read_groups()
         except Damaged:
             self._repair()
-            return [self._read_rows(run) for run in self._adjacent_blocks()]
+            return self._read_groups()
+
+    def _read_groups(self) -> list[Scalars]:
+        """Read the rows of each key table into one set of arrays. Raises Damaged.
+
+        The rows of a group are a part of them, so that groups are joined without a copy.
+        """
+        counts: Counter[tuple[str, ...]] = Counter()
+        for block in self.blocks:
+            counts[block.keys] += block.rows
+        arrays = {keys: columns.allocate(keys, count) for keys, count in counts.items()}
+        begins: Counter[tuple[str, ...]] = Counter()
+        chunks = []
+        for group in self._adjacent_blocks():
+            keys, count = group[0].keys, sum(block.rows for block in group)
+            rows = slice(begins[keys], begins[keys] + count)
+            begins[keys] += count
+            steps, times, values = arrays[keys]
+            chunks.append(self._read_rows(group, (steps[rows], times[rows], values[:, rows])))
+        return chunks
 
     def _adjacent_blocks(self) -> list[list[Block]]:
         """Group blocks whose rows have the same keys and follow on one another."""
@@ -372,11 +389,10 @@ class PackedFile:
                 groups.append(open_groups[block.keys])
         return groups
 
-    def _read_rows(self, blocks: Sequence[Block]) -> Scalars:
+    def _read_rows(self, blocks: Sequence[Block], arrays: columns.Arrays) -> Scalars:
         """Read the rows of adjacent blocks, each column into its place. Raises Damaged."""
-        keys, count = blocks[0].keys, sum(block.rows for block in blocks)
-        steps, times = np.empty(count, "<i8"), np.empty(count, "<f8")
-        values = np.empty((len(keys), count), "<f8")
+        keys = blocks[0].keys
+        steps, times, values = arrays
         begin = 0
         for block in blocks:
             rows = slice(begin, begin + block.rows)
@@ -387,6 +403,6 @@ class PackedFile:
                 self._column(block, VALUE_STREAM + index, values[index, rows])
         order = None
         if blocks[0].ordered:
-            order = np.empty(count, "<i8")
+            order = np.empty(len(steps), "<i8")
             self._column(blocks[0], PLACES, order)
         return Scalars(keys, steps, times, values, blocks[0].first, order)

@@ -173,6 +173,7 @@ def _find_stopped_policy(trace: Trace, logged: Mapping[str, Series], length: int
         ended=last_step,
         observed=float(count),
         bound=LENGTH.bound(trace, "updates, default"),
+        limit_on_curve=False,
         causes=POLICY,
     )
 
@@ -203,6 +204,7 @@ def _unit_ratio(trace: Trace, logged: Mapping[str, Series], length: int) -> Find
         ended=int(kl.steps[-1]),
         observed=0.0,
         bound=LENGTH.bound(trace, "updates, default"),
+        limit_on_curve=False,
         counter=() if several else ("a batch that is used for one step has a KL of 0",),
         causes=SAME_RATIO,
         remedies=("keep the log-probabilities of the rollout, and use them in every epoch",),
@@ -228,6 +230,7 @@ def _same_episodes(trace: Trace, logged: Mapping[str, Series], length: int) -> F
         ended=int(returns.steps[-1]),
         observed=float(len(returns)),
         bound=LENGTH.bound(trace, "updates, default"),
+        limit_on_curve=False,
         causes=ONE_ROLLOUT,
     )
 
@@ -263,6 +266,7 @@ def _same_samples(trace: Trace, logged: Mapping[str, Series], length: int) -> Fi
         ended=int(loss.steps[-1]),
         observed=scatter,
         bound=bound,
+        limit_on_curve=False,
         causes=ONE_ROLLOUT,
     )
 
@@ -309,6 +313,7 @@ def _judge(trace: Trace, name: str, logged: Mapping[str, Series], length: int) -
         ended=last_step,
         observed=float(last - first + 1),
         bound=LENGTH.bound(trace, "updates, default"),
+        limit_on_curve=False,
         causes=causes,
     )
 

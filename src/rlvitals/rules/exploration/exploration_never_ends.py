@@ -304,6 +304,7 @@ def _finding(
         ended=trace.last_step,
         observed=exploration.observed,
         bound=exploration.bound,
+        limit_on_curve=exploration.metric == EPSILON.name,
         evidence=tuple(evidence),
         counter=("the outcome had been lost before, or with it",) if lost_earlier else (),
         causes=exploration.causes,

@@ -53,6 +53,7 @@ def check(trace: Trace) -> Answer:
         ended=int(pulsing.steps[pulse_rows[-1]]),
         observed=share,
         bound=often,
+        limit_on_curve=False,
     )
 
 

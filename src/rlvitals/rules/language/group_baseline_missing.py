@@ -72,6 +72,7 @@ def check(trace: Trace) -> Answer:
         bound=Bound(
             MIN_RAW_SHARE, "share of updates whose advantages and rewards have the same ends"
         ),
+        limit_on_curve=False,
         evidence=evidence,
         counter=counter,
     )

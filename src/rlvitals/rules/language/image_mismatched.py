@@ -90,6 +90,7 @@ def check(trace: Trace) -> Answer:
         ended=checks.last_step,
         observed=checks.own_share - checks.other_share,
         bound=limit,
+        limit_on_curve=False,
         evidence=(
             checks.sentence,
             f"99.7 % interval of what the own image adds: {low:+.1%} to {high:+.1%}",

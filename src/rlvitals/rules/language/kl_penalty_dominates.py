@@ -78,6 +78,7 @@ def _per_sequence(trace: Trace, trend: Standing) -> Answer:
         ended=int(penalty.steps[-1]),
         observed=price,
         bound=limit,
+        limit_on_curve=False,
         evidence=(*_identity(trace), *evidence),
         counter=counter,
     )
@@ -111,6 +112,7 @@ def _per_token(trace: Trace, trend: Standing) -> Answer:
         ended=int(kl.steps[-1]),
         observed=price,
         bound=limit,
+        limit_on_curve=False,
         evidence=(f"the run's beta is {beta:g}", *evidence),
         counter=counter,
     )

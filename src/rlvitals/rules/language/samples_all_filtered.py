@@ -194,6 +194,7 @@ def _finding(trace: Trace, absence: Gone) -> Finding:
         bound=CHANCE.bound(trace, "chance of this by the run's own rate")
         if absence.rate
         else NEVER_SEEN.bound(trace, "default: so many updates from the start"),
+        limit_on_curve=False,
         evidence=(*_right(right), *_gradient(trace, absence), *evidence),
         counter=("right answers near 100 %: nothing is left to unlearn",) if solved else counter,
         causes=CAUSES[absence.side],

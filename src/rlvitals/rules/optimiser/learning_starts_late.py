@@ -87,6 +87,7 @@ def check(trace: Trace) -> Answer:
         ended=first,
         observed=share,
         bound=Bound(limit.value, limit.origin),
+        limit_on_curve=False,
         evidence=evidence,
         counter=counter,
     )
@@ -115,6 +116,7 @@ def _no_update(trace: Trace) -> Finding | None:
         ended=trace.last_step,
         observed=1.0,
         bound=LATE.bound(trace, "default: half of the run"),
+        limit_on_curve=False,
     )
 
 

@@ -86,6 +86,7 @@ def check(trace: Trace) -> Answer:
         ended=int(loss.steps[-1]),
         observed=last,
         bound=FALL.bound(trace, "default: a share of the loss at the start"),
+        limit_on_curve=False,
         evidence=(*_picture(loss), *evidence),
         counter=counter,
     )

@@ -92,6 +92,7 @@ def _finding(trace: Trace, name: str, series: Series, ratio: float, limit: float
         ended=int(half.steps[-1]),
         observed=ratio,
         bound=Bound(limit, "this run's own first 30 %: mean square step, as a multiple of it"),
+        limit_on_curve=False,
         evidence=evidence,
         counter=counter,
     )

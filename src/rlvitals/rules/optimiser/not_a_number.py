@@ -244,6 +244,7 @@ def _storm(trace: Trace) -> Finding | None:
             ended=int(series.steps[-1]),
             observed=late / WITHIN,
             bound=Bound(STORM / WITHIN, "share of the last updates, default"),
+            limit_on_curve=False,
             causes=(
                 "gradients overflow float16 at every scale: they grow, or the loss is not finite",
             ),
@@ -270,6 +271,7 @@ def _no_variance(name: str, series: Series) -> Finding | None:
         ended=int(series.steps[bad[-1]]),
         observed=bad.size / len(series),
         bound=Bound(SHARE, "default"),
+        limit_on_curve=False,
         causes=("all rewards are equal", "gamma = 0 with a constant reward"),
         remedies=("look at the rewards: what is there to be learnt from them?",),
     )

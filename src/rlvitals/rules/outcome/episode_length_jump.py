@@ -72,6 +72,7 @@ def check(trace: Trace) -> Answer:
         ended=step,
         observed=abs(change.after - change.before),
         bound=limit,
+        limit_on_curve=False,
         evidence=tuple(evidence),
     )
 

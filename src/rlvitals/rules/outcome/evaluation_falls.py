@@ -125,10 +125,10 @@ def _judge_evaluations(trace: Trace, trained: Standing, sets: list[HeldOut]) -> 
     for evaluation in sets:
         trend = direction(trace, evaluation)
         if (fall := _fall(trace, evaluation, trend)) is not None:
-            return _finding(trace, trained, evaluation, fall)
+            return replace(_finding(trace, trained, evaluation, fall), limit_on_curve=False)
         gap = _disagreement(trace, trained, evaluation) or _gap(trace, trained, evaluation, trend)
         if gap is not None:
-            return gap
+            return replace(gap, limit_on_curve=False)
         # Where the evaluation ends no lower there is no fall to be told from noise.
         lower = not evaluation.sign * (trend.last - trend.first) >= 0
         untold += [trend] if trend.state == "unknown" and lower else []
@@ -332,8 +332,7 @@ def _jump(trace: Trace) -> Finding | None:
     epoch, paid = trace.get(EPOCH.name), trace.get(REWARD.name)
     if epoch is None or paid is None or len(paid := paid.finite()) < EPOCH_POINTS:
         return None
-    epoch = epoch.finite()
-    if not len(epoch):
+    if not len(epoch := epoch.finite()):
         return None
     epochs = np.interp(paid.steps, epoch.steps, epoch.values)
     boundaries = np.flatnonzero(np.diff(np.floor(epochs - 1e-9)) > 0) + 1
@@ -353,6 +352,7 @@ def _jump(trace: Trace) -> Finding | None:
         ended=int(paid.steps[-1]),
         observed=change.after - change.before,
         bound=Bound(0.0, "a seen prompt is worth no more than a new one"),
+        limit_on_curve=False,
         evidence=_epochs(trace),
         causes=("answers are remembered: prompts are seen again",),
         remedies=("judge by held-out prompts", "train on fewer passes over the data"),

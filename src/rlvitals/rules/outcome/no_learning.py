@@ -116,6 +116,7 @@ def check(trace: Trace) -> Answer:
         ended=trace.last_step,
         observed=trend.last - trend.first,
         bound=Bound(trend.material, trend.material_from),
+        limit_on_curve=False,
         evidence=(*evidence, *([way] if way else [])),
         counter=("its level may be a good one: --set env_id=... may tell",) if doubtful else (),
     )

@@ -83,6 +83,7 @@ def check(trace: Trace) -> Answer:
         ended=int(series.steps[-1]),
         observed=trend.last,
         bound=within,
+        limit_on_curve=False,
         evidence=(f"that is {way}",) if way else (),
     )
 

@@ -95,6 +95,7 @@ def _finding(
         ended=int(series.steps[-1]),
         observed=float(count),
         bound=OFTEN.bound(trace, "default: lost, regained and lost again"),
+        limit_on_curve=False,
         counter=() if ends_low else ("its end is not down",),
     )
 

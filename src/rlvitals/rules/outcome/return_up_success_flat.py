@@ -114,6 +114,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
         ended=int(success.steps[-1]),
         observed=levels[1] - levels[0],
         bound=material,
+        limit_on_curve=False,
         evidence=(f"95 % interval of its change: {fit.change_low:+.3g} to {fit.change_high:+.3g}",),
         counter=("no success yet: a shaped reward may lead to it",) if never else (),
     )

@@ -127,6 +127,7 @@ def _surer(
         ended=int(series.steps[-1]),
         observed=last - first,
         bound=Bound(-least, origin),
+        limit_on_curve=False,
         evidence=(
             f"at step {step:,}, with most of the fall behind it, entropy was still {then:.3g} nats",
         ),

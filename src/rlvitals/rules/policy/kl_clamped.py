@@ -62,6 +62,7 @@ def check(trace: Trace) -> Answer:
         ended=int(kl.steps[zero_rows[-1]]),
         observed=float(count),
         bound=Bound(0.0, "KL is 0 only where nothing moved"),
+        limit_on_curve=False,
         evidence=(how, f"the other values reach {kl.values.max():.2g} nats"),
     )
 

@@ -97,6 +97,7 @@ def _finding(
         ended=int(epochs.steps[short_rows[-1]]),
         observed=share,
         bound=limit,
+        limit_on_curve=False,
         evidence=(f"epochs by {planned.origin}", *evidence),
         counter=counter,
     )

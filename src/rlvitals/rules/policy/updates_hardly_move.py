@@ -144,6 +144,7 @@ def _by_temperature(trace: Trace) -> Finding | None:
         ended=int(excess.steps[-1]),
         observed=max(levels) - min(levels),
         bound=bound,
+        limit_on_curve=False,
         causes=(
             "the policy's weights are not trained: not in the optimiser, or detached",
             "rewards are so small that the entropy bonus is all that counts",
@@ -172,6 +173,7 @@ def _by_sum(trace: Trace) -> Finding | None:
         ended=int(kl.steps[-1]),
         observed=movement.change,
         bound=movement.bound,
+        limit_on_curve=False,
         evidence=(f"the median KL per update is {float(np.median(kl.values)):.1e} nats",),
         causes=_causes(trace, trace.first_step + (trace.last_step - trace.first_step) // 2),
     )
@@ -274,6 +276,7 @@ def _by_entropy(trace: Trace) -> Answer:
         ended=int(entropy.steps[-1]),
         observed=span,
         bound=SAME_ENTROPY,
+        limit_on_curve=False,
         evidence=(f"meanwhile {trend.sentence}",) if (trend := standing(trace)).stalls else (),
         causes=("the policy's weights are not trained", "learning rate too low"),
         remedies=("check that the optimiser holds the policy's weights", "raise the learning rate"),

@@ -65,6 +65,7 @@ def check(trace: Trace) -> Answer:
         bound=CLOCK_OFFSET.bound(
             trace, "seconds: default, or 2 steps", limit / CLOCK_OFFSET.on(trace)
         ),
+        limit_on_curve=False,
     )
 
 

@@ -103,6 +103,7 @@ def _judge_sum(
         ended=min(int(steps[-1]), trace.last_step),
         observed=float(counts[row] / logged),
         bound=Bound(0.0, "share of the steps: ranks of one all-reduce are equal"),
+        limit_on_curve=False,
     )
 
 
@@ -135,6 +136,7 @@ def _judge_scatter(trace: Trace, name: str, values: RankValues) -> Answer:
         ended=min(int(values.steps[-1]), trace.last_step),
         observed=float(away[row, -1]),
         bound=Bound(limit, "distance from the other ranks, in units of their scatter"),
+        limit_on_curve=False,
     )
 
 

@@ -69,6 +69,7 @@ def check(trace: Trace) -> Answer:
         ended=min(int(steps[-1]), trace.last_step),
         observed=ratio,
         bound=SLOW_RATIO.bound(trace, "default: 1.25 x the median of the ranks"),
+        limit_on_curve=False,
         evidence=(f"as slow are {other_count} more ranks",) if other_count else (),
     )
 

@@ -60,6 +60,7 @@ def check(trace: Trace) -> Answer:
         ended=min(int(values.steps[end]), trace.last_step),
         observed=float(missed[row]),
         bound=MISSED_ROWS.bound(trace, "default: 10 rows of the other ranks"),
+        limit_on_curve=False,
     )
 
 

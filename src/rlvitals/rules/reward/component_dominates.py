@@ -157,6 +157,7 @@ def _judge(trace: Trace, primary: tuple[str, Series], best: Gain, share: float) 
         ended=int(series.steps[-1]),
         observed=share,
         bound=SHARE.bound(trace, "default: share of all gains"),
+        limit_on_curve=False,
         evidence=(shown_trend.sentence,),
     )
 

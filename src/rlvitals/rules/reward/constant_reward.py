@@ -137,6 +137,7 @@ def _stuck(trace: Trace) -> Finding | None:
         ended=end,
         observed=episodes,
         bound=Bound(UPDATES, "default: so many episodes"),
+        limit_on_curve=False,
         causes=(
             "every episode runs to its time limit: the policy goes round in circles",
             "actions do not reach the environment",
@@ -207,6 +208,7 @@ def _dead_part(trace: Trace) -> Finding | None:
         ended=int(series.steps[-1]),
         observed=value,
         bound=Bound(PART, "default: so many updates"),
+        limit_on_curve=False,
         evidence=other_dead,
         causes=(
             "a check that never matches: a pattern, a tag, a parser",
@@ -284,8 +286,7 @@ def _finding(
     spread = name in SPREADS
     text = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
-    later = series.since(between[1] + 1).values
-    ends_earlier = not spread and bool((later > value).any())
+    ends_earlier = not spread and bool((series.since(between[1] + 1).values > value).any())
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
@@ -312,6 +313,7 @@ def _finding(
         ended=between[1],
         observed=float(count),
         bound=LEAST.bound(trace, "default: so many in a row"),
+        limit_on_curve=False,
         evidence=evidence,
         counter=counter,
     )

@@ -273,6 +273,7 @@ def _drop(trace: Trace, name: str) -> Finding | None:
         ended=int(series.steps[-1]),
         observed=change.after - change.before,
         bound=Bound(0.0, "no drop without a change of the policy"),
+        limit_on_curve=False,
         evidence=("entropy, length and KL did not move when it set in", *evidence),
         counter=counter,
     )
@@ -296,6 +297,7 @@ def _finding(trace: Trace, out: Outage) -> Finding:
         ended=out.last_step,
         observed=out.value,
         bound=UPDATES.bound(trace, "default: successive updates"),
+        limit_on_curve=False,
         evidence=(*out.evidence, *evidence),
         counter=counter,
     )

@@ -78,6 +78,7 @@ def check(trace: Trace) -> Answer:
         ended=int(served.steps[-1]),
         observed=gain,
         bound=GAIN.bound(trace, "default: 5 % more throughput"),
+        limit_on_curve=False,
         evidence=(*masked, f"latency goes {waits[0]:.3g} to {waits[1]:.3g}"),
         counter=() if proven else ("latency is too noisy to say that it did not fall",),
         causes=("latency is no longer measured, so its penalty is masked",) if masked else (),

@@ -108,6 +108,7 @@ def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
         ended=trace.last_step,
         observed=silence,
         bound=Bound(limit, "seconds: 10 x the median gap, 3 x the longest, 10 minutes"),
+        limit_on_curve=False,
         evidence=(beat,) if beat else (),
         counter=("more than a day: the run is over",) if is_old else (),
     )

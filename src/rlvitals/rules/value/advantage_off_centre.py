@@ -88,6 +88,7 @@ def _weigh_finding(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:
         ended=stretch.end,
         observed=middle,
         bound=LIMIT.bound(trace, "default: half a standard deviation"),
+        limit_on_curve=False,
         evidence=evidence,
     )
 

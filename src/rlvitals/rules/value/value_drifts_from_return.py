@@ -76,6 +76,7 @@ def check(trace: Trace) -> Answer:
         ended=stretch.end,
         observed=middle,
         bound=LIMIT.bound(trace, "default: one standard deviation"),
+        limit_on_curve=False,
         evidence=evidence,
         counter=counter,
     )

@@ -40,7 +40,7 @@ function startRollouts(key) {
   });
   against.parentElement.hidden = view.value !== "pairs";
   whenSeen(place, update);
-  return { prove: (rule) => { number++; show({ view: "proof", rule }); place.closest("section").scrollIntoView(); } };
+  return { prove: (rule) => { view.selectedIndex = -1; show({ view: "proof", rule }); place.closest("section").scrollIntoView(); } };
 }
 
 function startConsole(key) {

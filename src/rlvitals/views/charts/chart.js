@@ -5,6 +5,7 @@ const ROOM = { left: 50, right: 12, top: 8, bottom: 22 }; // pixels around the c
 const NAMED = 12; // more of them above, where the onset is named
 const PAPER = { tall: 660, small: 320 }; // pixels of a page's width, and of half of it
 const FEW = 30; // points that are each marked
+const EDGE = 4; // pixels around the curves' area in which a dot at its edge is still drawn
 
 /* What the charts of one run share: the stretch that is in sight, and the step pointed at. */
 class View {
@@ -60,7 +61,7 @@ class Chart {
     const made = html("span", { class: "chart-title" }, this.told.title);
     const { title, unit } = this.told;
     const said = unit === "1" || title.toLowerCase().endsWith(unit.toLowerCase());
-    if (!said) made.append(html("span", { class: "unit" }, ` ${unit}`));
+    if (!said) made.append(html("span", { class: "unit" }, ` ${unit.replaceAll("^2", "²")}`));
     return made;
   }
 
@@ -185,9 +186,9 @@ class Chart {
     const ys = kept.map((at) => area.y(column.values[at]));
     const colour = `curve${one.part % 8}`;
     const averaged = one.average !== null;
+    const [left, wide] = [area.left - EDGE, Math.max(1, area.right - area.left) + 2 * EDGE];
     const clipped = svg("svg", {
-      x: area.left, y: 0, width: Math.max(1, area.right - area.left), height: this.height,
-      viewBox: `${area.left} 0 ${Math.max(1, area.right - area.left)} ${this.height}`,
+      x: left, y: 0, width: wide, height: this.height, viewBox: `${left} 0 ${wide} ${this.height}`,
     });
     clipped.append(svg("path", { class: `line ${colour}${averaged ? " raw" : ""}`, d: path(xs, ys) }));
     const dots = kept.length <= FEW ? kept.keys() : lonely(ys);

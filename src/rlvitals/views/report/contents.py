@@ -130,12 +130,14 @@ def _title(name: str) -> str:
 
 
 def _limits(finding: Finding, series: Series) -> Iterator[figure.Limit]:
-    """Yield the finding's limit if the observed value lies within the drawn curve.
+    """Yield the finding's limit if it is a level of the curve, and the observed value lies in it.
 
     A limit on a count, or on a share of the points, has no place on the curve's axis.
     """
     bound, values = finding.bound, series.finite().values
-    if not len(values) or not isfinite(finding.observed) or not isfinite(bound.value):
+    if not finding.limit_on_curve or not len(values):
+        return
+    if not isfinite(finding.observed) or not isfinite(bound.value):
         return
     low, high = float(values.min()), float(values.max())
     margin = CURVE_TOLERANCE * max(high - low, abs(high))
