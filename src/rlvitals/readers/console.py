@@ -71,7 +71,7 @@ def claims_single(path: Path, head: bytes) -> bool:
         return any(map(_speaks, (_parse_sample(head), state)))
     if state.end.failed and not state.end.interrupted:
         return True
-    return any(_speaks(_parse_sample(middle)) for middle in _middle(path))
+    return _speaks(_parse_sample(b"\n".join((head, *_middle(path), sample))))
 
 
 def _middle(path: Path) -> Iterator[bytes]:

@@ -43,6 +43,10 @@ FILTER_SETTINGS = (
 )  # fmt: skip
 MIN_EARLY_LOSS = 0.2  # of the answers
 MIN_SHARE_EVALUATIONS = 20
+MIN_LATE_LOSS = 0.2  # of the answers, of the last eighth of the run below its best eighth
+MIN_LATE_LOSS_SHARE = 0.25  # of what was gained
+MIN_LATE_LOSS_ERRORS = 4.0  # standard errors of a difference between two eighths
+EIGHTHS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +213,33 @@ def early_loss(values: Array) -> tuple[float, float] | None:
     if loss < max(MIN_EARLY_LOSS, scatter):
         return None
     return float(values[0]), float(np.median(tail))
+
+
+def late_loss(values: Array) -> tuple[float, float] | None:
+    """Return the best level and the last of shares of right answers that were lost; else None.
+
+    `values` [n] are one a batch. The last eighth of them lies a fifth of the answers below the best
+    eighth before it, which is a quarter of what was gained, and more than batches scatter.
+    """
+    width = len(values) // EIGHTHS
+    if width < MIN_BLOCK or values.min() < 0 or values.max() > 1:
+        return None
+    course = np.convolve(values, np.ones(width) / width, "valid")
+    best, last = float(course.max()), float(course[-1])
+    gain = best - float(course[: int(course.argmax()) + 1].min())
+    scatter = max(noise_sd(values) or 0.0, float(values[-width:].std(ddof=1)))
+    error = scatter * math.sqrt(2 / width)
+    if best - last < max(MIN_LATE_LOSS, MIN_LATE_LOSS_SHARE * gain, MIN_LATE_LOSS_ERRORS * error):
+        return None
+    return best, last
+
+
+def after_loss(trend: Standing, values: Array, *, late: bool) -> Standing:
+    """Return the standing of shares of right answers [n] that were lost, early or late in a run."""
+    lost = early_loss(values) if trend.state == "unknown" else None
+    if lost is not None:
+        return replace(trend, state="falling", why="", first=lost[0], last=lost[1])
+    lost = late_loss(values) if late and trend.state != "falling" else None
+    if lost is None:
+        return trend
+    return replace(trend, state="fallen back", why="", best=lost[0], last=lost[1])
