@@ -71,7 +71,8 @@ def claims_single(path: Path, head: bytes) -> bool:
         return any(map(_speaks, (_parse_sample(head), state)))
     if state.end.failed and not state.end.interrupted:
         return True
-    return _speaks(_parse_sample(b"\n".join((head, *_middle(path), sample))))
+    samples = (head, *_middle(path), sample) if len(head) >= HEAD_BYTES else ()
+    return _speaks(_parse_sample(b"\n".join(samples)))
 
 
 def _middle(path: Path) -> Iterator[bytes]:
