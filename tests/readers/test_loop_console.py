@@ -1,4 +1,4 @@
-"""Console output of hand-written loops: numbers before a bar, endless bars, cut dicts, lone lines."""
+"""Console output of hand-written loops: numbers before a bar, dicts that are cut, lone lines."""
 
 import pytest
 

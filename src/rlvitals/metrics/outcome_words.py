@@ -52,7 +52,6 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"fraction", "correct"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"correct", "rate"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
 }
-ANSWER_WORDS = frozenset({"example", "answer", "question", "sample", "response", "solution"})
 # All but right answers: one outcome of these is enough.
 SCORED_OUTCOMES = frozenset({m.name for pair in OUTCOME_PAIRS.values() for m in pair}) - {
     outcome.ACCURACY.name
@@ -81,7 +80,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     evaluated, whole_episodes = bool(terms & EVALUATION_WORDS), bool(terms & EPISODE_WORDS)
     outcome_terms = frozenset(terms - EVALUATION_WORDS - EPISODE_WORDS)
     if "correct" in outcome_terms:
-        outcome_terms -= ANSWER_WORDS
+        outcome_terms -= {"example", "answer", "question", "sample", "response", "solution"}
     if outcome_terms not in OUTCOME_PAIRS:
         return None
     trained, tested = OUTCOME_PAIRS[outcome_terms]

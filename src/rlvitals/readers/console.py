@@ -23,7 +23,6 @@ CONSOLE_SUFFIXES = (".log", ".txt", ".out", ".err")
 # Read where a person names the file: `python train.py > output` names no kind.
 NAMED_SUFFIXES = ("", ".md", ".markdown")
 CONSOLE_TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
-MIDDLE_SAMPLES = 7  # of HEAD_BYTES, looked at where neither head nor tail does and a person asks
 MIN_REGULAR_LINES = 3  # regular lines that make a log
 
 
@@ -75,12 +74,12 @@ def claims_single(path: Path, head: bytes) -> bool:
     return _speaks(_parse_sample(b"\n".join(samples)))
 
 
-def _middle(path: Path) -> Iterator[bytes]:
+def _middle(path: Path, samples: int = 7) -> Iterator[bytes]:
     """Give samples between the head and the tail: texts may stand before and after the rows."""
     try:
         with open_log(path) as file:
-            step = file.seek(0, 2) // (MIDDLE_SAMPLES + 1)
-            for number in range(1, MIDDLE_SAMPLES + 1 if step >= HEAD_BYTES else 1):
+            step = file.seek(0, 2) // (samples + 1)
+            for number in range(1, samples + 1 if step >= HEAD_BYTES else 1):
                 file.seek(number * step)
                 yield file.read(HEAD_BYTES)
     except UnreadableLog:  # reading it says so

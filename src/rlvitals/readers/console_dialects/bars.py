@@ -14,29 +14,20 @@ one shows, because its postfix is set after its count. Source: tqdm's `std.py`, 
 
 import re
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, Progress, number
 from rlvitals.readers.formats import column_guess
 
-MAX_BAR_TEXT_LENGTH = 4000  # characters of a piece
 BAR = re.compile(
     r"(?<!\d)\d{1,3}%(?:\|[^|]{0,400}\||\s)\s*(\d{1,15})/(\d{1,15})"
     r" \[[\d:]{1,12}<[^,\]]{1,24}(?:, +([\d.]{1,12}|\?) *(\w{1,20})/(\w{1,20}))?(?:, ?([^\]]*))?\]"
-)
-ENDLESS_BAR = re.compile(
-    r"(?<![\d/])\d{1,15}it \[[\d:]{1,12}, +(?:[\d.]{1,12}|\?) *(?:it/s|s/it), ?([^\]]*)\]"
 )
 POSTFIX = re.compile(r"([A-Za-z_][\w./%-]{0,80})=([^\s,\]]{1,40})")
 BAR_EPOCH = re.compile(
     r"(?:train(?:ing)? )?(?:epochs?|episodes?|iter(?:ation)?s?):? *[\[(]?(\d{1,9})(?:/\d+)?[\])]?",
     re.IGNORECASE,
 )
-# A number before the bar, but no count ("6.4/8.8GB"), no clock and no time that is left.
-BEFORE_BAR = re.compile(
-    r"(?:^|[|,;] *|\s)([A-Za-z_][\w ./-]{0,40}?) ?[:=] ?([-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?)"
-    r"(?=$|[\s|,;:](?!\d))"
-)
-OF_EVALUATION = re.compile(r"\W*(?:eval|val|test)", re.IGNORECASE)
 OF_TRAINING = re.compile(
     r"(?:train(?:ing)?|learning|optimi[sz]ation|ppo|grpo|psr|nsr|w-reinforce)"
     r"(?:[ _](?:progress|steps?|loop|epochs?|iterations?))?"
@@ -50,6 +41,10 @@ PER_STEP = "time_per_step"  # seconds
 class Bars:
     """The bar that counts steps, and its last state until it moves on."""
 
+    max_length: ClassVar[int] = 4000  # characters of a piece
+    endless: ClassVar[re.Pattern[str]] = re.compile(
+        r"(?<![\d/])\d{1,15}it \[[\d:]{1,12}, +(?:[\d.]{1,12}|\?) *(?:it/s|s/it), ?([^\]]*)\]"
+    )
     key: tuple[str, int] | None = None  # kind of description, total
     sure: bool = False  # its description says that it counts training
     first_epoch: int = 0
@@ -61,7 +56,7 @@ class Bars:
 
     def take(self, page: Page) -> None:
         """Read a bar's state."""
-        if len(page.text) > MAX_BAR_TEXT_LENGTH:
+        if len(page.text) > self.max_length:
             return
         found = BAR.search(page.text)
         if found is None:
@@ -90,14 +85,14 @@ class Bars:
 
     def _take_endless(self, page: Page) -> None:
         """Read the bar of an epoch whose length is not known: epochs are the steps."""
-        found = ENDLESS_BAR.search(page.text)
-        epoch = BAR_EPOCH.fullmatch(page.text[: found.start()].strip(" :\t")) if found else None
-        if found is None or epoch is None or not self._counts("epoch", 0, page):
+        bar = self.endless.search(page.text)
+        epoch = BAR_EPOCH.fullmatch(page.text[: bar.start()].strip(" :\t")) if bar else None
+        if bar is None or epoch is None or not self._counts("epoch", 0, page):
             return
         step = int(epoch[1]) + 1
         if step != self.step:
             self._write(page)
-        self.by_epoch, self.step, self.state = True, step, _postfix(found[1])
+        self.by_epoch, self.step, self.state = True, step, _postfix(bar[1])
 
     def _kind(self, description: str) -> tuple[str, int | None] | None:
         """Return what a description says of a bar, and its epoch; None for other work."""
@@ -152,9 +147,14 @@ def _postfix(text: str) -> list[Pair]:
 
 def _numbers_before(description: str) -> list[Pair]:
     """Return the numbers that a loop puts before its bar of training; their keys as loggers'."""
-    if OF_EVALUATION.match(description):
+    if re.match(r"\W*(?:eval|val|test)", description, re.IGNORECASE):
         return []
-    cells = BEFORE_BAR.findall(description)
+    # No count ("6.4/8.8GB"), no clock and no time that is left.
+    cells = re.findall(
+        r"(?:^|[|,;] *|\s)([A-Za-z_][\w ./-]{0,40}?) ?[:=] ?"
+        r"([-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?)(?=$|[\s|,;:](?!\d))",
+        description,
+    )
     keys = [re.sub(r"[\s-]+", "_", key.strip()).lower() for key, _ in cells]
     values = [number(cell) for _, cell in cells]
     return [(key, v) for key, v in zip(keys, values, strict=True) if v is not None]

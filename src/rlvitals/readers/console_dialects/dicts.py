@@ -3,9 +3,9 @@
 `{'loss': '0.5', 'grad_norm': '1.2', 'learning_rate': '1e-05', 'epoch': '0.1'}`
 `step 12: {'train/loss': 0.5, 'train/grad_norm': 1.2}`   `Global step 12: {'policy_loss': 0.5}`
 
-A dict may be wrapped over lines, by a terminal too, and be JSON. The trainers print no step. Their bar, which is drawn
-anew after each row, has it; without a bar rows are counted. transformers 5 prints numbers as
-strings of four digits.
+A dict may be wrapped over lines, by a terminal too, and be JSON. The trainers print no step. Their
+bar, which is drawn anew after each row, has it; without a bar rows are counted. transformers 5
+prints numbers as strings of four digits.
 Source: transformers' `trainer_callback.py` (ProgressCallback.on_log, PrinterCallback.on_log);
 OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_utils.py`.
 """

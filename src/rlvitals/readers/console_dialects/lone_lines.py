@@ -14,11 +14,6 @@ from typing import ClassVar
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 
-OF_A_RESPONSE = re.compile(
-    r"(?!.*(?:avg|average|mean|percent|fraction|share|rate))"
-    r".*(?:reward|return|score|profit|fitness|correct)s?(?:_.*)?"
-)
-
 
 @dataclass(slots=True)
 class LoneLines:
@@ -28,7 +23,7 @@ class LoneLines:
     max_waiting_lines: ClassVar[int] = 1000
     max_length: ClassVar[int] = 160  # characters of a line
     open: bool = False
-    seen: list[tuple[Pair, float]] = field(default_factory=list)
+    early_lines: list[tuple[Pair, float]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     first: str = ""  # the key that begins a row
     rows: int = 0
@@ -44,15 +39,15 @@ class LoneLines:
         if self.first:
             self._add(page, pair, page.time)
             return
-        if len(self.seen) < self.max_waiting_lines:
-            self.seen.append((pair, page.time))
+        if len(self.early_lines) < self.max_waiting_lines:
+            self.early_lines.append((pair, page.time))
             self.counts[pair[0]] += 1
         if self.counts[pair[0]] == self.min_lines:
             self.first = pair[0]
             shared.notes["rows without a step: counted"] = None
-            for waiting_pair, time in self.seen:
+            for waiting_pair, time in self.early_lines:
                 self._add(page, waiting_pair, time)
-            self.seen = []
+            self.early_lines = []
 
     def _add(self, page: Page, pair: Pair, time: float) -> None:
         if pair[0] == self.first:
@@ -74,7 +69,9 @@ def _pair(text: str) -> Pair | None:
     if line is None or value is None:
         return None
     key = re.sub(r"[\s-]+", "_", re.sub(r"[()]", "", line[1])).lower()
-    if not (column_guess.is_measure(key) or "correct" in key) or OF_A_RESPONSE.fullmatch(key):
+    averaged = re.search(r"avg|average|mean|percent|fraction|share|rate", key)
+    single = re.search(r"reward|return|score|profit|fitness|correct", key) and not averaged
+    if single or not (column_guess.is_measure(key) or "correct" in key):
         return None
     return key, value / 100.0 if line[3] else value
 

@@ -59,7 +59,6 @@ RULED = re.compile(r"(?<!\S)(?:(?:-{2,}|={2,}|\*{2,}|#{2,})>?|[-=]>)(?!\S)")
 # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
 ASIDE = re.compile(r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b")
 MAX_TAIL_LENGTH = 30  # characters of words at the end, "NEW BEST"
-MIN_PAIRS_AMONG_WORDS = 4  # of a line that holds more than pairs; they are most of it
 NO_BRACKETS = str.maketrans("", "", "[]")
 # A step-like word and its number, which every row has.
 STEPPED = re.compile(
@@ -209,7 +208,7 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
         return None
     row: dict[str, tuple[float, float | None]] = {}
-    words = 0
+    unread_segments = 0
     while segments and _is_tail(segments[-1].strip(" :.-")):
         segments.pop()
     for segment in segments:
@@ -218,7 +217,7 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
             continue
         found = SEGMENT.fullmatch(part)
         if found is None:
-            words += 1
+            unread_segments += 1
             continue
         value = None if found["value"] == "--" else number(found["value"])
         if value is None and column_guess.is_measure(found["key"]):
@@ -228,7 +227,9 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
         name = _plain(found["key"])
         total = number(found["total"]) if found["total"] else None
         row[name] = (value / 100.0 if found["percent"] else value, total)
-    if words and len(row) < max(MIN_PAIRS_AMONG_WORDS, 2 * words):
+    if unread_segments and len(row) < max(
+        4, 2 * unread_segments
+    ):  # four pairs in a row are nobody's prose
         return None
     if not _steps(tuple(row)):
         row = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"

@@ -48,7 +48,7 @@ from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plain
 from rlvitals.rules.curves import proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
-from rlvitals.rules.gains import MIN_LATE_LOSS, late_loss
+from rlvitals.rules.gains import MIN_ANSWER_LOSS, late_loss
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.rule import (
@@ -132,9 +132,9 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
     if up(name) < 0 or course.total_gain <= 0:
         return None
     if late_loss(series.values) is not None:
-        limit = Bound(trend.best - MIN_LATE_LOSS, "a fifth of the answers below its best")
-        found = _finding(name, series, course, LOST.on(trace))
-        return replace(found, severity=Severity.WARNING, bound=limit)
+        limit = Bound(trend.best - MIN_ANSWER_LOSS, "a fifth of the answers below its best")
+        finding = _finding(name, series, course, LOST.on(trace))
+        return replace(finding, severity=Severity.WARNING, bound=limit)
     if course.loss < LOST.on(trace) * course.total_gain:
         return None
     return replace(_finding(name, series, course, LOST.on(trace)), severity=Severity.WARNING)
