@@ -64,6 +64,7 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.standing import (
     EVALUATED,
     OUTCOME_METRICS,
+    SHARES,
     label,
     least_that_counts,
     outcome,
@@ -131,7 +132,8 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
     course = course_of(series.values)
     if up(name) < 0 or course.total_gain <= 0:
         return None
-    if late_loss(series.values) is not None:
+    of_answers = trace.profile in kinds.LANGUAGE or name in SHARES
+    if of_answers and late_loss(series.values) is not None:
         limit = Bound(trend.best - MIN_ANSWER_LOSS, "a fifth of the answers below its best")
         finding = _finding(name, series, course, LOST.on(trace))
         return replace(finding, severity=Severity.WARNING, bound=limit)
