@@ -48,6 +48,9 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"verification", "accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"verified", "accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"answer", "accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+    frozenset({"percentage", "correct"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+    frozenset({"fraction", "correct"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+    frozenset({"correct", "rate"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
 }
 # All but right answers: one outcome of these is enough.
 SCORED_OUTCOMES = frozenset({m.name for pair in OUTCOME_PAIRS.values() for m in pair}) - {
@@ -76,6 +79,8 @@ def meaning(key: str) -> tuple[int, Metric] | None:
         terms -= _terms(key.rpartition("/")[0]) & {"progress", "log", "data", "result", "record"}
     evaluated, whole_episodes = bool(terms & EVALUATION_WORDS), bool(terms & EPISODE_WORDS)
     outcome_terms = frozenset(terms - EVALUATION_WORDS - EPISODE_WORDS)
+    if "correct" in outcome_terms:
+        outcome_terms -= {"example", "answer", "question", "sample", "response", "solution"}
     if outcome_terms not in OUTCOME_PAIRS:
         return None
     trained, tested = OUTCOME_PAIRS[outcome_terms]

@@ -4,7 +4,7 @@ The dialects (`console_dialects/`) know how trainers print numbers. A traceback,
 exit code at the end is read as what ended the run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,10 +65,25 @@ def claims_single(path: Path, head: bytes) -> bool:
     if path.suffix.lower() not in {*CONSOLE_SUFFIXES, *NAMED_SUFFIXES} or b"\x00" in head:
         return False
     sample = head if len(head) < HEAD_BYTES else _tail(path)
+    state = _parse_sample(sample)
     if path.suffix.lower() in NAMED_SUFFIXES:
-        return any(map(_speaks, (_parse_sample(head), _parse_sample(sample))))
-    end = _parse_sample(sample).end
-    return end.failed and not end.interrupted
+        return any(map(_speaks, (_parse_sample(head), state)))
+    if state.end.failed and not state.end.interrupted:
+        return True
+    samples = (head, *_middle(path), sample) if len(head) >= HEAD_BYTES else ()
+    return _speaks(_parse_sample(b"\n".join(samples)))
+
+
+def _middle(path: Path, samples: int = 7) -> Iterator[bytes]:
+    """Give samples between the head and the tail: texts may stand before and after the rows."""
+    try:
+        with open_log(path) as file:
+            step = file.seek(0, 2) // (samples + 1)
+            for number in range(1, samples + 1 if step >= HEAD_BYTES else 1):
+                file.seek(number * step)
+                yield file.read(HEAD_BYTES)
+    except UnreadableLog:  # reading it says so
+        return
 
 
 def _is_of_a_run(path: Path) -> bool:
@@ -113,7 +128,8 @@ def _parse_sample(sample: bytes) -> _State:
     text = sample.decode(errors="replace")
     for number, line in enumerate(text.replace("\r", "\n").split("\n")):
         for piece in record_pieces(line):
-            _take(state, page, piece, number)
+            if piece and not piece.isspace():  # as `Pieces` gives them
+                _take(state, page, piece, number)
     return state
 
 

@@ -32,7 +32,7 @@ from rlvitals.rules.gains import (
     BLOCKS,
     MIN_POINTS,
     SURE,
-    early_loss,
+    after_loss,
     flat_by_construction,
     gain,
     level_standing,
@@ -186,8 +186,7 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
             trend, metric=name, why=reason.replace(label(SUCCESS_RATE.name), label(name))
         )
         trend = by_batches(trace, trend, series, since)
-        lost = early_loss(series.values) if trend.state == "unknown" and since is None else None
-        return trend if lost is None else _fall_standing(trend, lost)
+        return trend if since is not None else after_loss(trend, series.values, late=True)
     task = unpaid_task(trace)
     unpaid = None if task is None else _constant_standing(trace, *task)
     if unpaid is not None:
@@ -301,12 +300,8 @@ def verdict_trend(trace: Trace) -> Standing:
     if trend.state == "unknown" and right is not None and not right.values.any():
         return _constant_standing(trace, ACCURACY.name, right) or trend
     shares = trace.numbers(trend.metric) if trend.metric in SHARES else None
-    levels = None if trend.state != "unknown" or shares is None else early_loss(shares.values)
-    return trend if levels is None else _fall_standing(trend, levels)
-
-
-def _fall_standing(now: Standing, levels: tuple[float, float]) -> Standing:
-    return replace(now, state="falling", why="", first=levels[0], last=levels[1])
+    late = trend.metric == ACCURACY.name  # success falls where a curriculum gets harder
+    return trend if shares is None else after_loss(trend, shares.values, late=late)
 
 
 def succeeds_throughout(trace: Trace) -> bool:

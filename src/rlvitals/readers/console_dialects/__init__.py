@@ -7,6 +7,7 @@ from rlvitals.readers.console_dialects import (
     dicts,
     keras_rl,
     key_lines,
+    lone_lines,
     nemo_reports,
     pairs,
     psr_nsr,
@@ -34,4 +35,5 @@ DIALECTS: tuple[Dialect, ...] = (
     reward_lists.DIALECT,
     step_tables.DIALECT,
     key_lines.DIALECT,
+    lone_lines.DIALECT,
 )

@@ -2,6 +2,11 @@
 
 ` 10%|█         | 50/500 [15:30<2:18:45, 18.47s/it, loss=0.5, reward=1.2]`
 
+A loop may put its numbers before the bar, and Lightning draws a bar without an end an epoch:
+
+`Loss: 0.5 | Acc: 0.75:  10%|█         | 50/500 [15:30<2:18:45, 18.47s/it]`
+`Epoch 3: : 8it [17:02, 1.20s/it, loss=1.56, v_num=0, avg_reward=-.0573]`
+
 Which bar counts the run's steps is told by its description; a bar without one counts them
 until another takes its place before any row of numbers. A state of a bar is read when the next
 one shows, because its postfix is set after its count. Source: tqdm's `std.py`, `format_meter`.
@@ -9,18 +14,19 @@ one shows, because its postfix is set after its count. Source: tqdm's `std.py`, 
 
 import re
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, Progress, number
 from rlvitals.readers.formats import column_guess
 
-MAX_BAR_TEXT_LENGTH = 4000  # characters of a piece
 BAR = re.compile(
     r"(?<!\d)\d{1,3}%(?:\|[^|]{0,400}\||\s)\s*(\d{1,15})/(\d{1,15})"
     r" \[[\d:]{1,12}<[^,\]]{1,24}(?:, +([\d.]{1,12}|\?) *(\w{1,20})/(\w{1,20}))?(?:, ?([^\]]*))?\]"
 )
 POSTFIX = re.compile(r"([A-Za-z_][\w./%-]{0,80})=([^\s,\]]{1,40})")
 BAR_EPOCH = re.compile(
-    r"(?:train(?:ing)? )?epochs?:? *[\[(]?(\d{1,9})(?:/\d+)?[\])]?", re.IGNORECASE
+    r"(?:train(?:ing)? )?(?:epochs?|episodes?|iter(?:ation)?s?):? *[\[(]?(\d{1,9})(?:/\d+)?[\])]?",
+    re.IGNORECASE,
 )
 OF_TRAINING = re.compile(
     r"(?:train(?:ing)?|learning|optimi[sz]ation|ppo|grpo|psr|nsr|w-reinforce)"
@@ -35,6 +41,10 @@ PER_STEP = "time_per_step"  # seconds
 class Bars:
     """The bar that counts steps, and its last state until it moves on."""
 
+    max_length: ClassVar[int] = 4000  # characters of a piece
+    endless: ClassVar[re.Pattern[str]] = re.compile(
+        r"(?<![\d/])\d{1,15}it \[[\d:]{1,12}, +(?:[\d.]{1,12}|\?) *(?:it/s|s/it), ?([^\]]*)\]"
+    )
     key: tuple[str, int] | None = None  # kind of description, total
     sure: bool = False  # its description says that it counts training
     first_epoch: int = 0
@@ -46,10 +56,11 @@ class Bars:
 
     def take(self, page: Page) -> None:
         """Read a bar's state."""
-        if len(page.text) > MAX_BAR_TEXT_LENGTH:
+        if len(page.text) > self.max_length:
             return
         found = BAR.search(page.text)
         if found is None:
+            self._take_endless(page)
             return
         step, total = int(found[1]), int(found[2])
         description = page.text[: found.start()].strip(" :\t")
@@ -66,10 +77,22 @@ class Bars:
             self._write(page)
         self.by_epoch = epoch is not None
         self.step, self.state = step, _numbers(found, timed=page.shared.timed)
+        self.state += _numbers_before(description)
         if found[1] == found[2]:  # the last: no next one will show
             self._write(page)
         page.shared.drawn += 1
         page.shared.bar = Progress(step, 0 if self.by_epoch else total)
+
+    def _take_endless(self, page: Page) -> None:
+        """Read the bar of an epoch whose length is not known: epochs are the steps."""
+        bar = self.endless.search(page.text)
+        epoch = BAR_EPOCH.fullmatch(page.text[: bar.start()].strip(" :\t")) if bar else None
+        if bar is None or epoch is None or not self._counts("epoch", 0, page):
+            return
+        step = int(epoch[1]) + 1
+        if step != self.step:
+            self._write(page)
+        self.by_epoch, self.step, self.state = True, step, _postfix(bar[1])
 
     def _kind(self, description: str) -> tuple[str, int | None] | None:
         """Return what a description says of a bar, and its epoch; None for other work."""
@@ -77,6 +100,8 @@ class Bars:
             return "", None
         if epoch := BAR_EPOCH.fullmatch(description):
             return "epoch", int(epoch[1])
+        if any(column_guess.is_measure(key) for key, _ in _numbers_before(description)):
+            return "training", None
         last = description.rsplit("  ", maxsplit=1)[-1]
         return ("training", None) if OF_TRAINING.fullmatch(last.strip(" :")) else None
 
@@ -112,10 +137,27 @@ def _numbers(found: re.Match[str], *, timed: bool) -> list[Pair]:
             pairs.append((PER_STEP, value))
         elif per == "s":
             pairs.append((PER_STEP, 1.0 / value))
-    for key, cell in POSTFIX.findall(found[6] or ""):
-        if key != "v_num" and (value := number(cell)) is not None:
-            pairs.append((key, value))
-    return pairs
+    return pairs + _postfix(found[6] or "")
+
+
+def _postfix(text: str) -> list[Pair]:
+    cells = ((key, number(cell)) for key, cell in POSTFIX.findall(text) if key != "v_num")
+    return [(key, value) for key, value in cells if value is not None]
+
+
+def _numbers_before(description: str) -> list[Pair]:
+    """Return the numbers that a loop puts before its bar of training; their keys as loggers'."""
+    if re.match(r"\W*(?:eval|val|test)", description, re.IGNORECASE):
+        return []
+    # No count ("6.4/8.8GB"), no clock and no time that is left.
+    cells = re.findall(
+        r"(?:^|[|,;] *|\s)([A-Za-z_][\w ./-]{0,40}?) ?[:=] ?"
+        r"([-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?)(?=$|[\s|,;:](?!\d))",
+        description,
+    )
+    keys = [re.sub(r"[\s-]+", "_", key.strip()).lower() for key, _ in cells]
+    values = [number(cell) for _, cell in cells]
+    return [(key, v) for key, v in zip(keys, values, strict=True) if v is not None]
 
 
 DIALECT = Dialect("tqdm", "tqdm's progress bars", ("it/s", "s/it", "%|"), Bars)

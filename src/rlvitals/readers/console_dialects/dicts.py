@@ -3,9 +3,9 @@
 `{'loss': '0.5', 'grad_norm': '1.2', 'learning_rate': '1e-05', 'epoch': '0.1'}`
 `step 12: {'train/loss': 0.5, 'train/grad_norm': 1.2}`   `Global step 12: {'policy_loss': 0.5}`
 
-A dict may be wrapped over lines, and be JSON. The trainers print no step. Their bar, which is drawn
-anew after each row, has it; without a bar rows are counted. transformers 5 prints numbers as
-strings of four digits.
+A dict may be wrapped over lines, by a terminal too, and be JSON. The trainers print no step. Their
+bar, which is drawn anew after each row, has it; without a bar rows are counted. transformers 5
+prints numbers as strings of four digits.
 Source: transformers' `trainer_callback.py` (ProgressCallback.on_log, PrinterCallback.on_log);
 OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_utils.py`.
 """
@@ -21,7 +21,7 @@ from rlvitals.readers.formats.columns import json_number, to_step
 from rlvitals.readers.formats.json_lines import flatten, parse_object
 
 PAIR = re.compile(
-    r"'([^'\n]{1,200})': (?:(?:np\.|numpy\.)?(?:float|int)(?:16|32|64)\(|tensor\()?"
+    r"'([^'\n]{1,200})': ?(?:(?:np\.|numpy\.)?(?:float|int)(?:16|32|64)\(|tensor\()?"
     r"'?([-+]?[\w.+-]{1,40})'?(?=[,}):])"
 )
 NUMBERED = re.compile(
@@ -45,6 +45,8 @@ class Dicts:
     waiting: list[tuple[list[Pair], float]] = field(default_factory=list)
     drawn: int = 0  # how often the bar had been drawn when the last of them came
     wrapped: list[str] = field(default_factory=list)  # lines of a dict that is still open
+    min_terminal_width: ClassVar[int] = 79  # characters
+    cut: bool = False  # the last of these lines is as long as the first: a terminal's width
 
     def take(self, page: Page) -> None:
         """Read a row, or a state of the bar that rows wait for."""
@@ -66,7 +68,7 @@ class Dicts:
         said = page.message
         if self.wrapped:
             starts_inside = re.match(r"['\"{}\[\]\d.,+\s-]", said)
-            if not starts_inside or len(self.wrapped) >= self.max_wrapped_lines:
+            if not (starts_inside or self.cut) or len(self.wrapped) >= self.max_wrapped_lines:
                 self.wrapped = []
                 return
         elif not (said == "{" or said.startswith(('{"', "{'"))):
@@ -76,6 +78,8 @@ class Dicts:
             self.wrapped = []
         elif text.count("{") > text.count("}"):
             self.wrapped.append(said)
+            widths = len(self.wrapped[0]), len(said)
+            self.cut = min(widths) >= self.min_terminal_width and abs(widths[0] - widths[1]) <= 2  # noqa: PLR2004 - a space at the edge
         elif self.wrapped or said.startswith('{"'):
             self.wrapped = []
             document = parse_object(text)

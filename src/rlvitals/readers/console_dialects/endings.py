@@ -26,7 +26,8 @@ PROGRESS_NOISE = re.compile(
     r"Exception ignored|warnings?\.warn|.*(?:Warning|resource_tracker|destroy_process_group)|"
     r"[=\-*_~#]{3,}|\s+|[A-Za-z_]+ +: |Root Cause|Failures:|\[0\]:|\*{3}|\(.* pid=",
 )
-# What a logger puts before a message that is a traceback and no more: somebody caught it.
+# What a logger puts before a message that is a traceback and no more: somebody caught it. It ended
+# the run only where the log ends with it, before any row.
 LOGGED_TRACEBACK = re.compile(
     rf"(?:^|[\s\[|]){console_text.LEVEL_PATTERN}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$"
 )
@@ -51,6 +52,7 @@ SIGNALS = (
     (re.compile(r".*\bray\.exceptions\.OutOfMemoryError\b.*"), KILLED),
     (re.compile(r".*\b[1-9]\d{0,5} Workers? .{0,40}killed due to memory pressure.*"), KILLED),
     (re.compile(r".*\bkilled due to the node running low on memory\b.*"), KILLED),
+    (re.compile(r".*\bhow to address the out of memory issue: .*"), KILLED),
     (re.compile(r".*\bWatchdog caught collective operation timeout\b.*"), ABORTED),
     (re.compile(r".*slurmstepd: error: .*CANCELLED.* DUE TO .*"), None),
     (re.compile(r"(?:[\w.]+: )?CUDA (?:error: )?out of memory.*"), None),
@@ -82,6 +84,8 @@ class End:
     interrupted: bool = False
     success: bool = False
     within: int = 0  # 1: in a traceback's frames, 2: in the exception's message, 3: of no account
+    has_rows: bool = False
+    caught: bool = False  # by a handler that logged it: it counts while nothing comes after it
     closed: bool = False  # a later traceback is another process's, or a consequence
     message: int = 0  # lines of the message so far
     after: int = 0  # lines after it that are not noise
@@ -90,7 +94,11 @@ class End:
 
     def trained(self) -> None:
         """A row of training came: what was said before did not end the run."""
-        if self.failed and len(self.outlived) < MAX_MESSAGE:
+        self.has_rows = True
+        self._outlive()
+
+    def _outlive(self) -> None:
+        if self.failed and not self.caught and len(self.outlived) < MAX_MESSAGE:
             self.outlived.append(self.line)
         self._reset()
 
@@ -106,7 +114,7 @@ class End:
 
     def _reset(self) -> None:
         self.traceback, self.said, self.exit_code = [], "", None
-        self.interrupted = self.success = self.closed = False
+        self.interrupted = self.success = self.closed = self.caught = False
         self.within = self.message = self.after = 0
 
     def take(self, text: str, number: int) -> None:
@@ -119,16 +127,24 @@ class End:
         elif self.within:
             self._frame(line)
         elif not self._said(line, number) and self.busy and not PROGRESS_NOISE.match(line):
-            self.after += 1
-            if self.after > MAX_AFTER:
-                self.trained()
+            self._goes_past()
+
+    def _goes_past(self) -> None:
+        """Count a line that came after a failure: after enough of them it ended nothing."""
+        self.after += 1
+        if self.caught or self.after > MAX_AFTER:
+            self._outlive()
 
     def _header(self, line: str, number: int) -> None:
         start = line.index(HEADER)
-        if LOGGED_TRACEBACK.search(line, 0, start):
+        logged = LOGGED_TRACEBACK.search(line, 0, start) is not None
+        if logged and (self.has_rows or (self.failed and not self.caught)):
             self.within = CAUGHT
             return
         chained = bool(self.traceback) and any(c in self.traceback[-1] for c in CHAINED)
+        if logged or (self.caught and not chained):
+            self._reset()
+            self.caught = logged
         if self.traceback and not chained:
             self.closed = True
         self.within, self.message, self.after, self.success = 1, 0, 0, False
@@ -157,7 +173,7 @@ class End:
         else:
             self.within = 0
             if not self._said(line, self.line) and not PROGRESS_NOISE.match(line):
-                self.after += 1
+                self._goes_past()
 
     def _goes_on(self, line: str, *, indented: bool) -> bool:
         """Tell whether a line is of the message, or of a failed task that Ray quotes in it."""

@@ -6,7 +6,8 @@
 `Episode 10/500, reward 12.0`                              anyone's
 `[run]  12/100 | loss=0.1 | reward=0.5`                    anyone's: the count alone
 
-Strict: the whole line is pairs, one of them step-like, one a measure, and it comes twice.
+Strict: the line is pairs, one of them step-like, one a measure, and it comes twice. Other words
+may stand among four pairs or more.
 """
 
 import re
@@ -35,7 +36,10 @@ BARE = re.compile(
     r"|s|sec|seconds|[GM]i?B|\d+[dhm] \d+[hms])",
     re.IGNORECASE,
 )
-SPLIT = re.compile(r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%):]))\s+(?=[A-Za-z_])")
+SPLIT = re.compile(
+    r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%):]))\s+(?=[A-Za-z_])"
+    r"|(?<=\d(?:s|h))\s+(?=[A-Za-z_]\w{0,40}=)|(?<=\dms)\s+(?=[A-Za-z_]\w{0,40}=)"  # "t=2.6s a=1"
+)
 ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
 PADDED = re.compile(r"(?<=[A-Za-z_)])\s{2,}(?=[-+.]?\d)")  # "Episode    10", a name and its number
 # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
@@ -204,6 +208,7 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
         return None
     row: dict[str, tuple[float, float | None]] = {}
+    unread_segments = 0
     while segments and _is_tail(segments[-1].strip(" :.-")):
         segments.pop()
     for segment in segments:
@@ -212,7 +217,8 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
             continue
         found = SEGMENT.fullmatch(part)
         if found is None:
-            return None
+            unread_segments += 1
+            continue
         value = None if found["value"] == "--" else number(found["value"])
         if value is None and column_guess.is_measure(found["key"]):
             continue  # nothing was measured: "loss=None"
@@ -221,6 +227,10 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
         name = _plain(found["key"])
         total = number(found["total"]) if found["total"] else None
         row[name] = (value / 100.0 if found["percent"] else value, total)
+    if unread_segments and len(row) < max(
+        4, 2 * unread_segments
+    ):  # four pairs in a row are nobody's prose
+        return None
     if not _steps(tuple(row)):
         row = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
     return row if len(row) > 1 and _steps(tuple(row)) else None

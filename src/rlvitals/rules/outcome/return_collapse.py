@@ -14,7 +14,9 @@ a hundred episodes is not judged before a hundred have ended, and its gain has t
 standard deviation of an episode: it wanders slowly by as much.
 
 A run that does not go on, and of which no rise and no flat line is proven, is warned of at less: a
-later block stood significantly above the first third, and half of that gain is gone at the end.
+later block stood significantly above the first third, and half of that gain is gone at the end. A
+share of right answers is warned of where its last eighth lies a fifth of the answers below its best
+eighth: the share's span is known, and so is how batches scatter.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
@@ -43,11 +45,12 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
-from rlvitals.rules.answers import prefer_evaluation, verdict_trend
+from rlvitals.rules.answers import answers, prefer_evaluation, verdict_trend
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
+from rlvitals.rules.gains import MIN_ANSWER_LOSS, late_loss
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.paid import longer_way
@@ -64,6 +67,7 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.standing import (
     EVALUATED,
     OUTCOME_METRICS,
+    SHARES,
     label,
     least_that_counts,
     outcome,
@@ -122,15 +126,22 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
 
 def _ends_below_its_best(trace: Trace) -> Finding | None:
     """Warn of a whole run that ends half of a significant gain below its best."""
-    if trace.profile in kinds.LANGUAGE or liveness(trace).live:
+    if liveness(trace).live:
         return None
     trend, picked = verdict_trend(trace), outcome(prefer_evaluation(trace))
+    if trace.profile in kinds.LANGUAGE:
+        picked = answers(trace)
     if trend.state != "fallen back" or picked is None or trend.metric != picked[0]:
         return None
     name, series = picked
     course = course_of(series.values)
     if up(name) < 0 or course.total_gain <= 0:
         return None
+    of_answers = trace.profile in kinds.LANGUAGE or name in SHARES
+    if of_answers and late_loss(series.values) is not None:
+        limit = Bound(trend.best - MIN_ANSWER_LOSS, "a fifth of the answers below its best")
+        finding = _finding(name, series, course, LOST.on(trace))
+        return replace(finding, severity=Severity.WARNING, bound=limit)
     if course.loss < LOST.on(trace) * course.total_gain:
         return None
     return replace(_finding(name, series, course, LOST.on(trace)), severity=Severity.WARNING)

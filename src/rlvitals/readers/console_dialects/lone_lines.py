@@ -1,0 +1,84 @@
+"""A measure and its number on a line of their own, again and again, with no step anywhere.
+
+`Average reward: 0.53`   `Percentage of correct examples:  0.6875`   `KL Divergence: 0.002`
+
+For logs that no other dialect reads. The key that first comes ten times begins a row; rows are
+counted. A plain `Reward: 1.0` is left out: loops print it for every response.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.readers.formats import column_guess
+
+
+@dataclass(slots=True)
+class LoneLines:
+    """The lines that wait until a key has come often enough, and the rows since."""
+
+    min_lines: ClassVar[int] = 10  # of a key
+    max_waiting_lines: ClassVar[int] = 1000
+    max_length: ClassVar[int] = 160  # characters of a line
+    open: bool = False
+    early_lines: list[tuple[Pair, float]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    first: str = ""  # the key that begins a row
+    rows: int = 0
+
+    def take(self, page: Page) -> None:
+        """Read a line."""
+        shared = page.shared
+        if shared.sure or (not self.first and (shared.rows or shared.regular)):
+            return  # another dialect knows this log
+        pair = _pair(page.message) if len(page.text) <= self.max_length else None
+        if pair is None:
+            return
+        if self.first:
+            self._add(page, pair, page.time)
+            return
+        if len(self.early_lines) < self.max_waiting_lines:
+            self.early_lines.append((pair, page.time))
+            self.counts[pair[0]] += 1
+        if self.counts[pair[0]] == self.min_lines:
+            self.first = pair[0]
+            shared.notes["rows without a step: counted"] = None
+            for waiting_pair, time in self.early_lines:
+                self._add(page, waiting_pair, time)
+            self.early_lines = []
+
+    def _add(self, page: Page, pair: Pair, time: float) -> None:
+        if pair[0] == self.first:
+            self.rows += 1
+            page.add_regular(self.rows, [pair], "rows", time)
+        elif self.rows:
+            page.columns.add_row(self.rows, [pair], time)
+
+
+def _pair(text: str) -> Pair | None:
+    """Return the measure and the number of a line that holds nothing else."""
+    line = re.fullmatch(
+        r"\W{0,4}([A-Za-z_][\w/()-]{0,40}(?: [\w/()-]{1,40}){0,5}?) ?[:=]\s{0,12}"
+        r"([-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|nan|inf))( ?%)?",
+        text,
+        re.IGNORECASE,
+    )
+    value = number(line[2]) if line else None
+    if line is None or value is None:
+        return None
+    key = re.sub(r"[\s-]+", "_", re.sub(r"[()]", "", line[1])).lower()
+    averaged = re.search(r"avg|average|mean|percent|fraction|share|rate", key)
+    single = re.search(r"reward|return|score|profit|fitness|correct", key) and not averaged
+    if single or not (column_guess.is_measure(key) or "correct" in key):
+        return None
+    return key, value / 100.0 if line[3] else value
+
+
+DIALECT = Dialect(
+    "lone lines",
+    "a measure and its number a line, without a step",
+    ("oss", "eward", "core", "orrect", "ccuracy", "KL", "kl", "eturn", "ntropy"),
+    LoneLines,
+)
