@@ -32,7 +32,7 @@ from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN
 from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import checks
+from rlvitals.rules.answers import OF_ALL, checks
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -56,7 +56,6 @@ SATURATED = Threshold(
     high=1.0,
 )
 LEAST = 20  # values of each
-RARE = 0.02  # success rate: a shaped reward still leads the way to the first successes
 
 
 def check(trace: Trace) -> Answer:
@@ -103,7 +102,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
     fit: Trend,
     material: Bound,
 ) -> Finding:
-    never, rare = not success.values.any(), float(success.values.max()) < RARE
+    never, rare = not success.values.any(), float(success.values.max()) < OF_ALL
     falls = fit.change_high < 0
     does = "falls" if falls else "is never reached" if never else "does not follow"
     name_text, amount = label(name), "no" if never else "hardly any"
