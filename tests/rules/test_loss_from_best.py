@@ -113,5 +113,5 @@ def test_few_returns_that_rise_in_order_are_learning(scale):
 
 
 def test_a_rise_that_is_bounded_below_what_counts_is_flat():
-    values = np.linspace(0, 0.4, 1000) + made.noise(1000, 3)
+    values = np.linspace(0, 0.2, 1000) + made.noise(1000, 0)
     assert judged(ended(outcome__return=values))[0] is Word.STALLED
