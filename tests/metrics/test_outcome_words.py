@@ -21,6 +21,8 @@ TESTED = "outcome/eval_return"
         ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED),
         ("test_reward_mean", TESTED),
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
+        ("reward_mean_raw", REWARD), ("RawAverageReturn", RETURN), ("rewards/r_total", RETURN),
+        ("rewards_idqn", REWARD), ("PPO_total_reward", RETURN), ("reward_log", REWARD),
         ("Global/Reward", REWARD), ("training_progress/episode_rewards", RETURN),
     ],
 )  # fmt: skip
@@ -32,7 +34,8 @@ def test_names_of_an_outcome(key, metric):
     "key",
     ["reward_std", "max_reward", "step_reward", "reward_scale", "Eval_StdReturn", "loss", "",
      "intrinsic_reward", "best_score", "agent_0/reward", "train/0_reward", "reward" * 20,
-     "progress_reward", "reward/progress"],
+     "progress_reward", "reward/progress", "reward_mean_norm", "rewards/r_torques", "log_reward",
+     "r_total"],
 )  # fmt: skip
 def test_names_of_something_else(key):
     assert outcome_words.meaning(key) is None

@@ -15,7 +15,7 @@ READER = console.READER
 PYMARL = (
     "[INFO 21:12:20] my_main t_env: {step} / 10000\n"
     "[INFO 21:12:20] my_main Recent Stats | t_env: {step:>10} | Episode: {n:>8}\n"
-    "advantage_mean:           -0.1491\tcritic_loss:               0.3131\t"
+    "advantage_mean:           -0.1491\tattention_regularization:-10.0000\t"
     "ep_length_mean:          885.7500\tepsilon:                   0.5000\n"
     "return_mean: {n:>20}.5000\ttest_return_mean: {n:>18}.2500\t\n"
 )

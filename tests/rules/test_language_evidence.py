@@ -9,8 +9,8 @@ import pytest
 import rlvitals
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.answers import learning_trend, succeeds_throughout, verdict_trend
-from rlvitals.rules.gains import rises_steadily, slope_errors
+from rlvitals.rules.answers import learning_trend, verdict_trend
+from rlvitals.rules.gains import rises_steadily, slope_errors, succeeds_throughout
 from rlvitals.rules.language import (
     first_rows_broken,
     response_length_collapses,

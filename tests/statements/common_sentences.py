@@ -53,9 +53,20 @@ def falls(case: Case):
                 yield found
 
 
+def tenths(case: Case):
+    """Return an outcome's means over two twentieths in a row, its two extreme values clipped."""
+    for _, window in outcomes(case):
+        values = by_steps(window).values
+        ordered = np.sort(values)
+        clipped = np.clip(values, ordered[1], ordered[-2])
+        means = block_means(clipped, max(len(clipped) // 20, 1))
+        yield (means[1:] + means[:-1]) / 2
+
+
 def bests(case: Case):
-    """Return the best of an outcome: a single value's, or a block's."""
+    """Return the best of an outcome: a single value's, a block's, or a tenth's."""
     yield from (float(window.values.max()) for _, window in outcomes(case))
+    yield from (float(levels.max()) for levels in tenths(case))
     yield from (fall.best for fall in falls(case))
 
 
@@ -94,8 +105,9 @@ def single_value_change(case: Case):
 
 
 def ends(case: Case):
-    """Return what an outcome ended at: a block's, or the last fifth's."""
+    """Return what an outcome ended at: a block's, the last tenth's or the last fifth's."""
     yield from (fall.last for fall in falls(case))
+    yield from (float(levels[-1]) for levels in tenths(case))
     for _, window in outcomes(case):
         yield trimmed(window.values[-max(round(len(window) / 5), 1) :])
 
@@ -206,6 +218,10 @@ TOLD = [
       for state in STATES),
     claim("<label> shows no gain: <early> to <late>"),
     claim("<label> has fallen back: <best> at best, <end> at the end", best=bests, end=ends),
+    claim("<label> rises over <points> rows: <begin> to <end>",
+          points=lambda case: [float(len(w)) for _, w in outcomes(case)],
+          begin=lambda case: [float(w.values[0]) for _, w in outcomes(case)],
+          end=lambda case: [float(w.values[-1]) for _, w in outcomes(case)]),
     claim("<label> fell from <best> to <lowest> by step <step> and has risen since, to <end>",
           best=twentieths, lowest=twentieths, end=twentieths,
           step=lambda case: [int(s) for _, window in outcomes(case) for s in window.steps]),

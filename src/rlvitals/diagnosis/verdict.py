@@ -75,7 +75,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     if fallen is not None and trend.state != "holding its best":
         return _by_outcome(trace, fallen)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
-    if plateau is not None and trend.state != "at its ceiling":
+    if plateau is not None and trend.state not in {"at its ceiling", "fallen back"}:
         return Verdict(Word.PLATEAU, plateau.summary)
     return _by_outcome(trace, trend)
 

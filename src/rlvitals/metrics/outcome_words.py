@@ -23,6 +23,11 @@ NOISE_WORDS = frozenset(
         *("latest", "current", "batch"),
         *("train", "training", "rollout", "chart", "metric", "stat", "performance", "scalar"),
         *("history", "list", "epoch", "overall", "env", "environment", "global", "team"),
+        # As the environment pays it, before it is normalised for the learner.
+        *("raw", "true", "original", "unscaled", "unnormalized", "unnormalised"),
+        # Files that compare algorithms are named after them: rewards_dqn.txt.
+        *("dqn", "ddqn", "idqn", "ppo", "mappo", "ippo", "sac", "ddpg", "maddpg", "trpo"),
+        *("reinforce", "sarsa", "qmix", "vdn", "vpg"),
     }
 )
 EPISODE_WORDS = frozenset({"ep", "epi", "episode", "episodic", "total", "cum", "cumulative", "sum"})
@@ -71,12 +76,16 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     """Return the outcome that a key names, with its rank (0: most trusted), else None."""
     if len(key) > MAX_OUTCOME_KEY_LENGTH:
         return None
-    terms = _terms(key)
+    # Of a file: reward_log.csv. A logarithm has the word in front.
+    terms = _terms(re.sub(r"[_ -]logs?\Z", "", key, flags=re.IGNORECASE))
     if NUMBERED_KEY.search(key) and not terms & WINDOW_WORDS:
         return None
     terms -= NOISE_WORDS
     if "/" in key:  # what holds the key: "training_progress/episode_rewards"
-        terms -= _terms(key.rpartition("/")[0]) & {"progress", "log", "data", "result", "record"}
+        parent_terms = _terms(key.rpartition("/")[0])
+        terms -= parent_terms & {"progress", "log", "data", "result", "record"}
+        if "reward" in parent_terms:
+            terms -= {"r"}  # the parts of a reward: "rewards/r_total" is their sum
     evaluated, whole_episodes = bool(terms & EVALUATION_WORDS), bool(terms & EPISODE_WORDS)
     outcome_terms = frozenset(terms - EVALUATION_WORDS - EPISODE_WORDS)
     if "correct" in outcome_terms:

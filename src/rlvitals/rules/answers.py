@@ -27,18 +27,21 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
+from rlvitals.rules.course import loss_from_best
 from rlvitals.rules.curves import AMPLE, learned_before, only_fell, plainly_falls
 from rlvitals.rules.gains import (
-    BLOCKS,
     MIN_POINTS,
+    SOLVED,
     SURE,
     after_loss,
+    few_returns,
     flat_by_construction,
     gain,
     level_standing,
     margin_standing,
     order_chance,
     rises_steadily,
+    succeeds_throughout,
 )
 from rlvitals.rules.outcome_blocks import (
     by_blocks,
@@ -63,7 +66,8 @@ from rlvitals.rules.standing import (
     slow_swing,
     standing,
 )
-from rlvitals.rules.untaught import dead, no_movement
+from rlvitals.rules.untaught import dead, no_movement, stays_uniform
+from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
@@ -76,9 +80,7 @@ MEAN = re.compile(
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
-SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
 MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
-MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -294,6 +296,8 @@ def verdict_trend(trace: Trace) -> Standing:
     if trend.state == "unknown" and not trend.metric:  # no outcome of training is logged
         evaluated = (*_evaluations(trace, None), *few_evaluations(trace, None))
         trend = next((h for h in evaluated if h.state != "unknown"), trend)
+    if trend.state == "unknown" and (ordered := few_returns(trace)) is not None:
+        return ordered
     if trend.state == "unknown" and succeeds_throughout(trace):
         return replace(trend, state="holding its best", why="")
     right = trace.numbers(ACCURACY.name, MIN_POINTS)
@@ -302,15 +306,6 @@ def verdict_trend(trace: Trace) -> Standing:
     shares = trace.numbers(trend.metric) if trend.metric in SHARES else None
     late = trend.metric == ACCURACY.name  # success falls where a curriculum gets harder
     return trend if shares is None else after_loss(trend, shares.values, late=late)
-
-
-def succeeds_throughout(trace: Trace) -> bool:
-    """Return True if most episodes succeed in each tenth of a run: its reward only scatters."""
-    shares = trace.numbers(SUCCESS_RATE.name, MIN_POINTS)
-    if shares is None or shares.values.min() < 0 or shares.values.max() > 1:
-        return False
-    tenths = [part.mean() for part in np.array_split(shares.values, BLOCKS)]
-    return bool(np.mean(shares.values) >= SOLVED and min(tenths) >= MIN_TENTH_SOLVED)
 
 
 def by_pairs(trace: Trace) -> Standing | None:
@@ -342,23 +337,30 @@ def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
         return trend
     if trend.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
         return replace(trend, state="holding its best", why="")
+    proven = trend.improves and (trend.low > 0 or trend.state == "at its ceiling")
+    if not proven and no_movement(trace) is not None:
+        return replace(trend, state="flat", why="")  # one policy throughout: all else is noise
     values = picked[1].values
     if trend.metric == REWARD.name and len(values) < AMPLE:
         return trend
-    if (
-        not trend.improves
-        and (rebound := recovery(prefer_evaluation(trace), trend.material)) is not None
-    ):
+    rebound = recovery(prefer_evaluation(trace), trend.material)
+    if rebound is not None and not trend.improves:
         return rising_again(trend, rebound)
+    if rebound is None and (loss := loss_from_best(trace, *picked, trend)) is not None:
+        return loss
     if trend.state == "flat" and not trend.sags:
         return flat_by_blocks(trace, trend, values)
-    if trend.state == "unknown" and no_movement(trace) is not None:
-        return replace(trend, state="flat", why="")  # one policy throughout: all else is noise
-    if trend.state != "unknown" or beyond(trace, trend.metric, values, trend.last):
-        return trend
+    if trend.state == "unknown" and not beyond(trace, trend.metric, values, trend.last):
+        return _unknown_by_blocks(trace, trend, values)
+    return trend
+
+
+def _unknown_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
     swing = slow_swing(trace, trend.metric, trend.material_from)
     min_loss = max(trend.material, swing)
     if only_fell(values, trend.first, trend.material) or plainly_falls(values, min_loss):
+        return replace(trend, state="flat", why="")
+    if stays_uniform(trace):
         return replace(trend, state="flat", why="")
     blocks = by_blocks(trace, trend, values)
     if blocks.state == "fallen back" and blocks.best - blocks.last < swing:

@@ -84,8 +84,7 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
         return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
     poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
     if (small or block_change.answer == "flat") and not poor:
-        level = flat_unless_good(trace, trend, values, block_change)
-        return unclear_level(trend) if small else level
+        return flat_unless_good(trace, trend, values, block_change)
     last = block_change.last if block_change.answer == "lost" else trend.last
     best = block_change.best if block_change.answer == "lost" else trend.best
     if small and not knows_way(trace, trend.metric, values):
@@ -119,7 +118,8 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
     if block_change is not None and rose:
         if _counts(trace, trend, values, block_change):
             return replace(trend, state="rising", low=block_change.low, high=block_change.high)
-        return small_rise(trend, block_change)
+        if block_change.high > trend.material:
+            return small_rise(trend, block_change)
     if tells_poor(trace, trend.metric, values):
         return trend
     return unclear_level(trend) if may_be_good(trace, trend.metric) else no_gain(trend)
@@ -133,7 +133,8 @@ def flat_unless_good(
     Blocks of a smoothed outcome scatter by its own swings: its last fifth has to tell the same.
     """
     course = course_of(values)
-    if course.gain > max(trend.material, PLAIN * course.noise):
+    ends_below = trend.first - trend.last > trend.material
+    if course.gain > max(trend.material, PLAIN * course.noise) and not ends_below:
         return trend  # it moved and came back: whether it kept its gain is for other rules
     flat = replace(trend, state="flat", why="", low=level.low, high=level.high)
     if knows_way(trace, trend.metric, values):

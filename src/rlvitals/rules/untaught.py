@@ -167,6 +167,21 @@ def no_movement(trace: Trace) -> NoMovement | None:
     return NoMovement(APPROX_KL.name, changed, limit)
 
 
+def stays_uniform(trace: Trace) -> bool:
+    """Return True if a policy of discrete actions is nearly uniform in the last half of a run."""
+    entropy, uniform = trace.numbers(ENTROPY.name, MIN_POINTS), max_entropy(trace)
+    if (
+        entropy is None
+        or uniform is None
+        or too_early(trace)
+        or trace.profile not in MOVED_PROFILES
+    ):
+        return False
+    late_values = entropy.values[len(entropy) // 2 :]
+    # Of two actions the likelier one has p < .59 then.
+    return float(np.median(late_values)) >= 0.98 * uniform.value
+
+
 def _changed_actions(trace: Trace) -> float | None:
     """Return the largest share of actions that all logged updates together can have changed.
 

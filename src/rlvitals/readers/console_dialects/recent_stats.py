@@ -3,7 +3,8 @@ r"""Recent statistics of PyMARL and EPyMARL: a line with the step, then four met
 `Recent Stats | t_env:      14313 | Episode:       16`
 `critic_loss:               0.3131\tep_length_mean:          885.7500\t...`
 
-Each number is a mean over the last five rows of its metric. Source: pymarl `utils/logging.py`
+Each number is a mean over the last five rows of its metric. A name of 24 characters or more leaves
+no space before its number. Source: pymarl `utils/logging.py`
 (print_recent_stats), `run.py` ("t_env: 21538 / 10000000").
 """
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
 
 STATS_HEAD = re.compile(r"Recent Stats \| t_env: +(\d{1,15}) \| Episode: +(\d{1,15})\s*\Z")
-STATS_METRIC = re.compile(r"([A-Za-z_][\w/.-]{0,80}):\s+([-+\w.]{1,30})(?:\s+|\Z)")
+STATS_METRIC = re.compile(r"([A-Za-z_][\w/.-]{0,80}):\s*([-+\w.]{1,30})(?:\s+|\Z)")
 STATS_LINE = re.compile(rf"(?:{STATS_METRIC.pattern})+\Z")
 STATS_BUDGET = re.compile(r"t_env: \d{1,15} / (\d{1,15})\s*\Z")
 

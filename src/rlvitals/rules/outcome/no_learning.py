@@ -8,16 +8,18 @@ half the standard deviation of a single episode, whatever the window of the logg
 a twentieth of its first level. A language model is judged by its right answers
 where they are logged, and by batches that each draw new prompts: a proven gain counts however small
 its share of the first level is, and one that came early and stayed is a plateau. Or a return only
-fell, from its very start on, and never came back. Asked once 40 % of the run's budget is spent, or
-the run is known to be over; without a budget, once it has ended. Falling is an error, flat a
-warning.
+fell, from its very start on, and never came back. Or nothing is proven of it, and the updates
+cannot have changed the policy, or one of discrete actions is uniform to the end. Asked once 40 % of
+the run's budget is spent, or the run is known to be over; without a budget, once it has ended.
+Falling is an error, flat a warning.
 
 Where the environment is not known, a level that does not move is that of a policy that did not
 learn, unless the log has a sign of a good one: fewer than 20 values, a fifth of them exactly the
 best, a policy that is sure from the first rows on, or a training's return that rises beside a flat
-evaluation. A noisy outcome counts as flat there if it gained no half of the standard deviation of a
-single value, and a gain of eight tenths is excluded. Both are a note: the verdict is that the run
-stalled, and the exit code that it cannot be told.
+evaluation. A rise is flat too if its whole interval lies below what counts. A noisy outcome counts
+as flat there if it gained no half of the standard deviation of a single value, and a gain of eight
+tenths is excluded. Both are a note: the verdict is that the run stalled, and the exit code that it
+cannot be told.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so

@@ -13,8 +13,10 @@ counts by their scatter from one to the next, once it has lasted for a fifth of 
 a hundred episodes is not judged before a hundred have ended, and its gain has to exceed half the
 standard deviation of an episode: it wanders slowly by as much.
 
-A run that does not go on, and of which no rise and no flat line is proven, is warned of at less: a
-later block stood significantly above the first third, and half of that gain is gone at the end. A
+A run that does not go on is warned of at less. Where no rise and no flat line is proven: a later
+block stood significantly above the first third, and half of that gain is gone at the end. Where the
+span of the task is not known: a quarter of the gain is gone over the last tenth, and gain and loss
+are four standard deviations of the change from one block of twenty to the next. A
 share of right answers is warned of where its last eighth lies a fifth of the answers below its best
 eighth: the share's span is known, and so is how batches scatter.
 
@@ -46,7 +48,16 @@ from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import answers, prefer_evaluation, verdict_trend
-from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
+from rlvitals.rules.course import (
+    LAST,
+    MIN_LATE_SHARE,
+    NOISE,
+    Course,
+    course_of,
+    falls,
+    is_back,
+    plainly_lost,
+)
 from rlvitals.rules.curves import proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
@@ -79,7 +90,6 @@ from rlvitals.types import Series, Trace
 PERSISTS = persistence("return-collapse")
 LOST = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")
 BEGAN = 0.25  # of the gain: the first block that has lost this much
-NOISE = 3.0  # standard deviations of a block's mean
 LEAST = 20  # points: two a block would be noise
 
 
@@ -142,9 +152,11 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
         limit = Bound(trend.best - MIN_ANSWER_LOSS, "a fifth of the answers below its best")
         finding = _finding(name, series, course, LOST.on(trace))
         return replace(finding, severity=Severity.WARNING, bound=limit)
-    if course.loss < LOST.on(trace) * course.total_gain:
+    language = trace.profile in kinds.LANGUAGE
+    min_share = LOST.on(trace) if language else MIN_LATE_SHARE
+    if course.loss < min_share * course.total_gain:
         return None
-    return replace(_finding(name, series, course, LOST.on(trace)), severity=Severity.WARNING)
+    return replace(_finding(name, series, course, min_share), severity=Severity.WARNING)
 
 
 def _loss_by_windows(trace: Trace, name: str, series: Series) -> bool:
@@ -169,6 +181,7 @@ def _finding(name: str, series: Series, course: Course, lost_share: float) -> Fi
     step = int(series.steps[offset + course.peak * course.width])
     title = label(name)
     sign = up(name)
+    part = "three quarters" if lost_share == MIN_LATE_SHARE else "half"
     return Finding(
         f"{title} reached {sign * best:.4g} around step {step:,} and is at {sign * end:.4g} now: "
         f"{_share(course)} of what was gained is lost",
@@ -177,7 +190,7 @@ def _finding(name: str, series: Series, course: Course, lost_share: float) -> Fi
         began=int(series.steps[offset + fell * course.width]),
         ended=int(series.steps[-1]),
         observed=sign * end,
-        bound=Bound(sign * limit, "half of this run's own gain"),
+        bound=Bound(sign * limit, f"{part} of this run's own gain"),
         evidence=(f"a block of {course.width} values scatters by {course.noise:.2g}",),
     )
 

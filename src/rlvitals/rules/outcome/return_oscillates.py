@@ -29,8 +29,9 @@ mean are not counted. A curriculum changes the task, and the return with it.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rlvitals.rules.answers import prefer_evaluation, succeeds_throughout, verdict_trend
+from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
+from rlvitals.rules.gains import succeeds_throughout
 from rlvitals.rules.rule import (
     Answer,
     Clear,

@@ -4,9 +4,9 @@
 The return (or mean reward) is proven to rise while the success rate is proven not to: its 95 %
 interval stays below five points. For language models a reward component whose name says that it
 checks the answer (correct, accuracy, success, pass, solve, equation) stands for success, or the
-parts for neither form nor manner where none of them was ever earned. Before the first success this
-is a note: a shaped reward leads the way to it. It is a warning where the form of the answers is all
-that was learned and two fifths of the run are over.
+parts for neither form nor manner where none of them was ever earned. While fewer than one episode
+in fifty succeeds this is a note: a shaped reward leads the way to it. It is a warning where the
+form of the answers is all that was learned and two fifths of the run are over.
 
 ## Why it matters
 The optimiser maximises what is paid, not what is meant. Past this point more training makes the
@@ -32,7 +32,7 @@ from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN
 from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import checks
+from rlvitals.rules.answers import OF_ALL, checks
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -102,13 +102,13 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
     fit: Trend,
     material: Bound,
 ) -> Finding:
-    never = not success.values.any()
+    never, rare = not success.values.any(), float(success.values.max()) < OF_ALL
     falls = fit.change_high < 0
     does = "falls" if falls else "is never reached" if never else "does not follow"
-    name_text = label(name)
+    name_text, amount = label(name), "no" if never else "hardly any"
     return Finding(
         f"{paid}, but {name_text} {does}: {levels[0]:.3g} to {levels[1]:.3g}",
-        severity=Severity.NOTE if never else Severity.WARNING,
+        severity=Severity.NOTE if rare else Severity.WARNING,
         metric=name,
         began=int(success.steps[0]),
         ended=int(success.steps[-1]),
@@ -116,7 +116,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
         bound=material,
         limit_on_curve=False,
         evidence=(f"95 % interval of its change: {fit.change_low:+.3g} to {fit.change_high:+.3g}",),
-        counter=("no success yet: a shaped reward may lead to it",) if never else (),
+        counter=(f"{amount} success yet: a shaped reward may lead to it",) if rare else (),
     )
 
 

@@ -1,0 +1,117 @@
+"""A finished run that ends below its best, and other ends that prove that nothing was learned."""
+
+from dataclasses import replace
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.rules.course import loss_from_best
+from rlvitals.rules.rule import Severity
+from rlvitals.rules.standing import outcome, standing
+from rlvitals.types import Lifecycle, Profile
+
+COUNT = 400
+GOOD = {Word.LEARNING, Word.CONVERGED, Word.PLATEAU}
+
+
+def lost_third(count=COUNT, seed=5):
+    """Return a return that rises to 100, stays for two fifths of a run and ends at 65: [count]."""
+    course = np.interp(np.linspace(0, 1, count), [0, 0.3, 0.7, 0.9, 1], [0, 100, 100, 65, 65])
+    return course + made.noise(count, seed)
+
+
+def ended(profile=Profile.OFF_POLICY, settings=None, live=False, **metrics):
+    lifecycle = Lifecycle(ended=not live, live=live)
+    return replace(made.trace(profile, settings, **metrics), lifecycle=lifecycle)
+
+
+def judged(trace):
+    found = diagnose(trace)
+    return found.verdict.word, {rule.name: finding.severity for rule, finding in found.findings}
+
+
+@pytest.mark.parametrize("offset", [-1e4, 0.0, 1e4])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_a_third_of_the_gain_is_lost_whatever_zero_and_unit_are(offset, scale):
+    word, severities = judged(ended(outcome__return=scale * (lost_third() + offset)))
+    assert word is Word.COLLAPSED
+    assert severities["return-collapse"] is Severity.WARNING
+
+
+@pytest.mark.parametrize("every", [2, 5, 10, 20])
+def test_fewer_rows_tell_the_same(every):
+    assert judged(ended(outcome__return=lost_third()[::every]))[0] is Word.COLLAPSED
+
+
+@pytest.mark.parametrize("value", [-1e6, 1e6])
+@pytest.mark.parametrize("row", [0, 150, COUNT - 1])
+def test_one_outlier_tells_the_same(row, value):
+    values = lost_third()
+    values[row] = value
+    trace = ended(outcome__return=values)
+    assert loss_from_best(trace, *outcome(trace), standing(trace)) is not None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_rise_that_levels_off_has_lost_nothing(seed):
+    course = 100 * (1 - np.exp(-5 * np.linspace(0, 1, COUNT)))
+    word, severities = judged(ended(outcome__return=course + 10 * made.noise(COUNT, seed)))
+    assert word in GOOD
+    assert severities.get("return-collapse") is None
+
+
+def test_a_run_that_goes_on_may_come_back():
+    assert judged(ended(live=True, outcome__return=lost_third()))[0] is not Word.COLLAPSED
+
+
+def test_a_dip_in_the_last_rows_alone_is_no_loss():
+    values = np.append(np.linspace(0, 100, COUNT), np.full(8, 40.0))
+    trace = ended(outcome__return=values + made.noise(COUNT + 8, 2))
+    assert loss_from_best(trace, *outcome(trace), standing(trace)) is None
+
+
+def test_where_the_span_is_known_it_tells_how_good_the_end_is():
+    trace = ended(settings={"env_id": "CartPole-v1"}, outcome__return=lost_third())
+    assert loss_from_best(trace, *outcome(trace), standing(trace)) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_without_a_gain_has_lost_nothing(seed):
+    trace = ended(outcome__return=made.noise(COUNT, seed))
+    assert loss_from_best(trace, *outcome(trace), standing(trace)) is None
+
+
+def test_a_level_that_holds_without_any_update_was_not_learned():
+    unchanged = {"policy__approx_kl": np.full(300, 1e-9), "exploration__entropy": np.full(300, 5.7)}
+    returns = np.append([-10.0, -9.5, -10.5], made.noise(297, 2))  # three unlucky rows at first
+    word, severities = judged(ended(Profile.CONTROL_PPO, outcome__return=returns, **unchanged))
+    assert word is Word.STALLED
+    assert severities["no-learning"] is Severity.WARNING
+    assert judged(ended(Profile.CONTROL_PPO, outcome__return=returns))[0] in GOOD
+
+
+def test_a_policy_that_is_still_uniform_has_learned_nothing():
+    returns = 1.1 + 0.05 * made.noise(13, 4)
+    uniform = np.log(2) - 0.003 * np.abs(made.noise(13, 6))
+    uniform[0] = np.log(2)
+    trace = ended(Profile.CONTROL_PPO, outcome__return=returns, exploration__entropy=uniform)
+    assert judged(trace)[0] is Word.STALLED
+    decided = np.linspace(np.log(2), 0.3, 13)
+    trace = ended(Profile.CONTROL_PPO, outcome__return=returns, exploration__entropy=decided)
+    assert judged(trace)[0] is not Word.STALLED
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_few_returns_that_rise_in_order_are_learning(scale):
+    rises = scale * np.array([-17.6, -8.4, -4.8, -4.3, -4.1, -4.0])
+    assert judged(ended(outcome__return=rises))[0] is Word.LEARNING
+    assert judged(ended(outcome__return=rises[[0, 3, 1, 4, 2, 5]]))[0] is Word.UNKNOWN
+    assert judged(ended(outcome__return=rises[-4:]))[0] is Word.UNKNOWN
+
+
+def test_a_rise_that_is_bounded_below_what_counts_is_flat():
+    values = np.linspace(0, 0.2, 1000) + made.noise(1000, 0)
+    assert judged(ended(outcome__return=values))[0] is Word.STALLED
