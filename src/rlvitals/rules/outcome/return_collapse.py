@@ -16,7 +16,7 @@ standard deviation of an episode: it wanders slowly by as much.
 A run that does not go on is warned of at less. Where no rise and no flat line is proven: a later
 block stood significantly above the first third, and half of that gain is gone at the end. Where the
 span of the task is not known: a quarter of the gain is gone over the last tenth, and gain and loss
-are four standard deviations of the change from one block of twenty to the next. A
+are six standard deviations of the change from one block of twenty to the next. A
 share of right answers is warned of where its last eighth lies a fifth of the answers below its best
 eighth: the share's span is known, and so is how batches scatter.
 
