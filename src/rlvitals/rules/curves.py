@@ -164,11 +164,13 @@ def _is_of_episodes(trace: Trace, name: str) -> bool:
     return name in {"outcome/return", "outcome/reward"} and trace.profile not in kinds.LANGUAGE
 
 
-def is_back_at_start(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
+def is_back_at_start(  # noqa: PLR0913, PLR0917 - an outcome, where it ends, and what counts
+    trace: Trace, name: str, values: Array, last: float, material: float, errors: float = 3.0
+) -> bool:
     """Return True if an outcome fell from its very start and ends no higher than that.
 
     Its first fifth holds the fall, so that a rise from there is none of the run. The end, `last`,
-    has to exceed the first of twenty blocks of `values` [n] by `material`, and by three
+    has to exceed the first of twenty blocks of `values` [n] by `material`, and by `errors`
     standard errors of that block. False for a language model, for fewer than 60 values, and for a
     mean over the last episodes, which begins with one of them.
     """
@@ -179,8 +181,9 @@ def is_back_at_start(trace: Trace, name: str, values: Array, last: float, materi
     width = len(values) // PARTS
     start = float(values[:width].mean())
     error = (noise_sd(values[: len(values) // FIFTHS]) or 0.0) / np.sqrt(width)
-    fell = start - float(block_means(values, width).min()) >= material
-    return fell and last - start < max(material, 3 * float(error))
+    first_fifth = block_means(values[: len(values) // FIFTHS], width)
+    fell = start - float(first_fifth.min()) >= material
+    return fell and last - start < max(material, errors * float(error))
 
 
 def rose_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:

@@ -294,10 +294,11 @@ def _when_rising(  # noqa: PLR0913, PLR0917 - as above
 ) -> tuple[State, str]:
     """Return the state of an outcome that ends above its first fifth, and what speaks against."""
     _, last = first_last_change(series.values) or (np.nan, np.nan)
-    if len(series) == len(full_series) and is_back_at_start(
-        trace, name, full_series.values, last, material
-    ):
-        if task(trace, name, full_series.values) is not None:
+    outcome_end = trace, name, full_series.values, last, material
+    if len(series) == len(full_series) and is_back_at_start(*outcome_end):
+        # A first level that scatters by as much as was gained excludes no gain.
+        known = task(trace, name, full_series.values) is not None
+        if known and is_back_at_start(*outcome_end, errors=0):
             return "flat", ""
         return "unknown", "it fell at first and ends no higher than it began"
     return "rising" if low > 0 or not has_late_loss(series.values) else "unknown", ""
@@ -310,7 +311,7 @@ def _without_trend(  # noqa: PLR0913, PLR0917 - as above
     if holds_early_gain(trace, name, full_series.values, last, material):
         return "holding its best"
     known = len(series) == len(full_series) and task(trace, name, full_series.values) is not None
-    fell = known and is_back_at_start(trace, name, full_series.values, last, material)
+    fell = known and is_back_at_start(trace, name, full_series.values, last, material, errors=0)
     poor = fell or never_better(series.values, first, last, material)
     flat = low <= 0 and poor and name.endswith("return")
     return _when_flat(trace, name, full_series, series, last, material) if flat else "unknown"
