@@ -17,15 +17,15 @@ COUNT = 400
 GOOD = {Word.LEARNING, Word.CONVERGED, Word.PLATEAU}
 
 
-def lost_third(count=COUNT, seed=5):
-    """Return a return that rises to 100, stays for two fifths of a run and ends at 65: [count]."""
-    course = np.interp(np.linspace(0, 1, count), [0, 0.3, 0.7, 0.9, 1], [0, 100, 100, 65, 65])
-    return course + made.noise(count, seed)
+def lost_third(count=COUNT, seed=5, sd=1.0):
+    """Return a return that rises to 100, stays for half of a run and ends at 60: [count]."""
+    course = np.interp(np.linspace(0, 1, count), [0, 0.2, 0.7, 0.8, 1], [0, 100, 100, 60, 60])
+    return course + sd * made.noise(count, seed)
 
 
-def ended(profile=Profile.OFF_POLICY, settings=None, live=False, **metrics):
+def ended(profile=Profile.OFF_POLICY, settings=None, live=False, how=None, **metrics):
     lifecycle = Lifecycle(ended=not live, live=live)
-    return replace(made.trace(profile, settings, **metrics), lifecycle=lifecycle)
+    return replace(made.trace(profile, settings, how, **metrics), lifecycle=lifecycle)
 
 
 def judged(trace):
@@ -43,7 +43,7 @@ def test_a_third_of_the_gain_is_lost_whatever_zero_and_unit_are(offset, scale):
 
 @pytest.mark.parametrize("every", [2, 5, 10, 20])
 def test_fewer_rows_tell_the_same(every):
-    assert judged(ended(outcome__return=lost_third()[::every]))[0] is Word.COLLAPSED
+    assert judged(ended(outcome__return=lost_third(sd=0.3)[::every]))[0] is Word.COLLAPSED
 
 
 @pytest.mark.parametrize("value", [-1e6, 1e6])
@@ -115,3 +115,25 @@ def test_few_returns_that_rise_in_order_are_learning(scale):
 def test_a_rise_that_is_bounded_below_what_counts_is_flat():
     values = np.linspace(0, 0.2, 1000) + made.noise(1000, 0)
     assert judged(ended(outcome__return=values))[0] is Word.STALLED
+
+
+def dipped(seed):
+    """Return of an episode that dips in its first rows and ends well above its start: [106]."""
+    course = np.interp(np.arange(106), [0, 5, 20, 80, 105], [-140, -215, -140, -60, 40])
+    return course + 110 * made.noise(106, seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_start_that_scatters_as_much_as_was_gained_proves_no_flat_return(seed):
+    trace = ended(Profile.UNKNOWN, {"env_id": "LunarLander-v3"}, outcome__return=dipped(seed))
+    trend = standing(trace)
+    assert trend.state != "flat" or trend.last - trend.first < trend.material
+
+
+def test_a_smoothed_return_that_ends_far_above_its_start_is_not_flat():
+    course = np.interp(np.arange(1000), [0, 250, 480, 1000], [-7100, -7100, -8600, -5000])
+    swing = np.convolve(np.random.default_rng(3).normal(0, 2000, 1099), np.ones(100) / 100, "valid")
+    how = {"outcome/return": "mean of the last 100 episodes"}
+    word, severities = judged(ended(how=how, outcome__return=course + swing))
+    assert word not in {Word.STALLED, Word.COLLAPSED}
+    assert severities.get("no-learning", Severity.NOTE) is Severity.NOTE

@@ -98,7 +98,7 @@ def test_an_entropy_that_is_a_sum_is_said_to_be_one():
     series = {"outcome__return": made.rising(), "exploration__entropy_sum": np.full(100, 460.0)}
     run = made.trace(Profile.ON_POLICY, **series)
     text = next(s.text for s in tldr(run) if s.topic == "entropy")
-    assert text == "Entropy summed over a batch goes 460 to 460 nats."
+    assert text == "Entropy summed over a batch stays at 460 nats."
     lacking = "exploration/entropy (the mean: only its sum over a batch is logged)"
     assert lacking in phrases.coverage(diagnose(run))
     assert any(lacking in why for why in phrases.undecided_rules(diagnose(run)))

@@ -27,9 +27,9 @@ NEWEST = 5  # values
 OUT = 0.75  # of a dip's depth
 SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
 # Of 144 published curves that are good at the end, of tasks whose span is not known, 6 lose a
-# quarter of their gain and none by four standard deviations. Two healthy CartPole runs lose it by
+# quarter of their gain and none by four standard deviations. Two healthy CartPole runs lose 40 % by
 # more than four and less than six: a policy of a short training still swings.
-MIN_LATE_SHARE = 0.25  # of the gain
+MIN_LATE_SHARE = 1 / 3  # of the gain
 TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
 
 
@@ -126,7 +126,7 @@ def lost_before(trace: Trace, step: int) -> bool | None:
 def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> Standing | None:
     """Return the standing of an outcome that ends below its best; None where it does not.
 
-    The best and the last tenth of the outcome `name`, in finite points, differ by a quarter of what
+    The best and the last tenth of the outcome `name`, in finite points, differ by a third of what
     was gained or more, and gain and loss are six standard deviations of the change from one block
     of twenty to the next. A steady rise is such a change too, so that a loss has to stand out from
     it and from the slow swings of a mean over episodes. The last three blocks lie in the lower half

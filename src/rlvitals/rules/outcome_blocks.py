@@ -82,7 +82,12 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
         )
     if block_change.answer == "lost" and course_of(values).keeps(trend.material):
         return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
-    poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
+    # A mean over many episodes is compared with the scatter of one, which may be far larger: a gain
+    # of two standard deviations of a logged value and of its own standard error is not flat.
+    large = trend.last - trend.first > 4 * trend.material
+    large = large and 3 * block_change.low + block_change.high > 0  # the middle beyond half a width
+    large = large and not knows_way(trace, trend.metric, values)
+    poor = block_change.points >= AMPLE and not large and tells_poor(trace, trend.metric, values)
     if (small or block_change.answer == "flat") and not poor:
         return flat_unless_good(trace, trend, values, block_change)
     last = block_change.last if block_change.answer == "lost" else trend.last

@@ -15,7 +15,7 @@ standard deviation of an episode: it wanders slowly by as much.
 
 A run that does not go on is warned of at less. Where no rise and no flat line is proven: a later
 block stood significantly above the first third, and half of that gain is gone at the end. Where the
-span of the task is not known: a quarter of the gain is gone over the last tenth, and gain and loss
+span of the task is not known: a third of the gain is gone over the last tenth, and gain and loss
 are six standard deviations of the change from one block of twenty to the next. A
 share of right answers is warned of where its last eighth lies a fifth of the answers below its best
 eighth: the share's span is known, and so is how batches scatter.
@@ -181,7 +181,7 @@ def _finding(name: str, series: Series, course: Course, lost_share: float) -> Fi
     step = int(series.steps[offset + course.peak * course.width])
     title = label(name)
     sign = up(name)
-    part = "three quarters" if lost_share == MIN_LATE_SHARE else "half"
+    part = "two thirds" if lost_share == MIN_LATE_SHARE else "half"
     return Finding(
         f"{title} reached {sign * best:.4g} around step {step:,} and is at {sign * end:.4g} now: "
         f"{_share(course)} of what was gained is lost",
