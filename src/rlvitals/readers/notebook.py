@@ -7,8 +7,8 @@ Nothing is executed. Source: transformers' `utils/notebook.py` (NotebookTraining
 `models/_utils.py` for the columns of metrics.
 """
 
-import os
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -115,16 +115,11 @@ def _by_name(trainings: Sequence[Training]) -> dict[str, Training]:
 
 def _trainings(path: Path) -> tuple[Training, ...]:
     """Return the trainings of a notebook. Raises UnreadableLog where it holds none."""
-    try:
-        status = os.stat(path)  # noqa: PTH116
-        key = (status.st_ino, status.st_size, status.st_mtime_ns)
-    except OSError:
-        key = (0, 0, 0)
-    return _parse(path, key)
+    return _parse(path, zlib.crc32(read_document(path)))
 
 
-@lru_cache(maxsize=4)
-def _parse(path: Path, _key: tuple[int, int, int]) -> tuple[Training, ...]:
+@lru_cache(maxsize=4)  # claiming, splitting and reading parse a notebook once
+def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     cells, is_damaged = read_cells(read_document(path))
     trainings = [training for cell in cells for training in _of_cell(path, cell)]
     sources = {cell.number: cell.source for cell in cells}

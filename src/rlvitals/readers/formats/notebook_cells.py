@@ -135,7 +135,7 @@ def _output(item: object) -> Output | None:
     if kind == "stream":
         name = item.get("name", item.get("stream"))
         return Output("stderr" if name == "stderr" else "stdout", _text(item.get("text")))
-    if kind in {"error", "pyerr"}:
+    if kind in ("error", "pyerr"):
         last = f"{_text(item.get('ename'))}: {_text(item.get('evalue'))}".rstrip(": ")
         frames = item.get("traceback")
         lines = [_text(frame) for frame in frames] if isinstance(frames, list) else []
