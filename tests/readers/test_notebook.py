@@ -144,6 +144,15 @@ def test_two_trainings_in_one_cell(tmp_path):
     assert [run.name for run in sources.find(path)] == ["cell-1", "cell-1-2"]
 
 
+def test_trainings_of_the_same_length_in_one_cell(tmp_path):
+    tables = [
+        shown(tracker([{"Step": n, "Training Loss": n / scale} for n in range(1, 4)], 3))
+        for scale in (7, 9)
+    ]
+    path = save(tmp_path / "train.ipynb", code("for agent in agents: agent.train()", *tables))
+    assert [run.name for run in sources.find(path)] == ["cell-1", "cell-1-2"]
+
+
 def test_an_evaluation_table_counts_epochs(tmp_path):
     rows = [
         {"Epoch": n, "Training Loss": 1 / n, "Validation Loss": 2 / n, "Rewards/margins": n / 10}

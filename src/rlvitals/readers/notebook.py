@@ -233,11 +233,18 @@ def _extent(table: HtmlTable) -> tuple[int, int]:
 
 
 def _goes_on(table: HtmlTable, later: HtmlTable) -> bool:
-    """Return True if one of two tables is an earlier state of the other."""
-    same_total = table.progress and later.progress and table.progress[1] == later.progress[1]
-    firsts, laters = ([row[0] for row in each.rows] for each in (table, later))
-    count = min(len(firsts), len(laters))
-    return bool(same_total) and firsts[:count] == laters[:count]
+    """Return True if one of two tables is an earlier state of the other.
+
+    An evaluation fills the last row of a state in, and adds columns.
+    """
+    if not table.progress or not later.progress or table.progress[1] != later.progress[1]:
+        return False
+    pairs = list(zip(table.rows, later.rows, strict=False))
+    settled = pairs[:-1] or pairs
+    same_steps = all(row[0] == other[0] for row, other in pairs)
+    return same_steps and all(
+        cell == other for rows in settled for cell, other in zip(*rows, strict=False)
+    )
 
 
 def _table_log(table: HtmlTable, path: Path) -> Log:
