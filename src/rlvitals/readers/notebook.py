@@ -87,7 +87,7 @@ def split(path: Path, _: bytes) -> Mapping[str, Reader]:
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the points of the only training after a cursor. Raises UnreadableLog."""
     by_name = _by_name(_trainings(path))
-    return _after(by_name[multi_run.only(path, {name: name for name in by_name})], previous)
+    return _new_points(by_name[multi_run.only(path, {name: name for name in by_name})], previous)
 
 
 def _read_run(path: Path, previous: Cursor | None = None, *, run: str) -> tuple[Log, Cursor]:
@@ -95,10 +95,10 @@ def _read_run(path: Path, previous: Cursor | None = None, *, run: str) -> tuple[
     if run not in by_name:
         hint = f"it holds {', '.join(list(by_name)[: multi_run.MAX_HINT_RUNS])}"
         raise UnreadableLog(f"no run called {run!r} any more", where=str(path), hint=hint)
-    return _after(by_name[run], previous)
+    return _new_points(by_name[run], previous)
 
 
-def _after(training: Training, previous: Cursor | None) -> tuple[Log, Cursor]:
+def _new_points(training: Training, previous: Cursor | None) -> tuple[Log, Cursor]:
     series, cursor, replaced = points_after(training.log.series, previous)
     log = training.log
     return replace(log, series=series, notes=(*replaced, *log.notes)), cursor
@@ -125,7 +125,7 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     sources = {cell.number: cell.source for cell in cells}
     trainings = _without_evaluations(trainings, sources)
     trainings = trainings or [t for cell in cells for t in _of_frames(path, cell)]
-    trainings = trainings or [t for cell in cells for t in _failed(path, cell)]
+    trainings = trainings or [t for cell in cells for t in _failures(path, cell)]
     if not trainings:
         raise UnreadableLog(
             _problem(cells, is_damaged=is_damaged),
@@ -169,8 +169,8 @@ def _with_settings(training: Training, cells: Sequence[Cell], notes: tuple[str, 
 
 def _of_cell(path: Path, cell: Cell) -> list[Training]:
     """Return the trainings that a cell shows in tables, or prints."""
-    printed, is_training = console.read_text(_printed(cell), str(path))
-    shown = _tracked(cell)
+    printed, is_training = console.read_text(_stream_text(cell), str(path))
+    shown = _trainer_tables(cell)
     logs = [_table_log(table, path) for table in shown]
     logs = [log for log in logs if log.series]
     # Without Unsloth the table has the loss alone: printed rows may have the reward.
@@ -180,7 +180,7 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     if not logs and is_training and _rows(printed) >= MIN_PRINTED_ROWS:
         logs = [replace(printed, ending=None)]
     if logs:
-        logs[-1] = _ended(logs[-1], cell, _unfinished(shown), printed.ending)
+        logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(shown))
     return [Training(cell.number, log) for log in logs]
 
 
@@ -188,7 +188,7 @@ def _rows(log: Log) -> int:
     return max((len(series) for series in log.series.values()), default=0)
 
 
-def _printed(cell: Cell) -> str:
+def _stream_text(cell: Cell) -> str:
     """Return the streams of a cell as one text; each stream begins on a line of its own."""
     text, last = "", ""
     for output in cell.outputs:
@@ -210,7 +210,7 @@ def _without_index(text: str) -> str:
     return "\n".join(lines) if is_frame and rows else text
 
 
-def _tracked(cell: Cell) -> list[HtmlTable]:
+def _trainer_tables(cell: Cell) -> list[HtmlTable]:
     """Return the tables of a cell that a trainer shows, the fullest state of each."""
     fullest: list[HtmlTable] = []
     for table in (table for output in cell.outputs for table in tables(output.html)):
@@ -282,13 +282,13 @@ def _key(name: str) -> str:
     return f"eval_{key.lower().replace(' ', '_')}" if key[:1].isupper() else key
 
 
-def _unfinished(shown: Sequence[HtmlTable]) -> bool:
-    """Return True unless the bar of the last training is full."""
-    last = shown[-1].progress if shown else None
-    return last is None or last[0] < last[1]
+def _is_complete(shown: Sequence[HtmlTable]) -> bool:
+    """Return True if the bar of the last training is full."""
+    progress = shown[-1].progress if shown else None
+    return progress is not None and progress[0] >= progress[1]
 
 
-def _ended(log: Log, cell: Cell, is_unfinished: bool, printed: Ending | None) -> Log:  # noqa: FBT001
+def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bool) -> Log:
     """Add what ended the cell: its error, else what was printed of an end."""
     error = _error(cell)
     if not error:
@@ -296,7 +296,7 @@ def _ended(log: Log, cell: Cell, is_unfinished: bool, printed: Ending | None) ->
     last = error.rpartition("\n")[2]
     if last.startswith("KeyboardInterrupt"):
         return replace(log, ending=Ending(), notes=(*log.notes, "stopped by hand"))
-    if not is_unfinished:
+    if is_complete:
         return replace(log, notes=(*log.notes, f"after training the cell failed: {last}"))
     return replace(log, ending=Ending(traceback=error))
 
@@ -327,7 +327,7 @@ def _as_markdown(table: HtmlTable) -> str:
     return "\n".join(f"| {line} |" for line in lines) if width > 1 else ""
 
 
-def _failed(path: Path, cell: Cell) -> list[Training]:
+def _failures(path: Path, cell: Cell) -> list[Training]:
     """Return a training that failed before its first row."""
     error = _error(cell)
     is_interrupt = error.rpartition("\n")[2].startswith("KeyboardInterrupt")
