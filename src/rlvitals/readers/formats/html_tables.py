@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-MAX_TABLE_CELLS = 2**22
+MAX_HTML_CELLS = 2**22
 MAX_CELL_CHARACTERS = 400
 
 
@@ -51,7 +51,7 @@ class _Parser(HTMLParser):
             self._is_heading = False
         elif tag == "tr":
             self._row = []
-        elif tag in {"td", "th"} and self._count < MAX_TABLE_CELLS:
+        elif tag in {"td", "th"} and self._count < MAX_HTML_CELLS:
             self._cell = []
             self._count += 1
 

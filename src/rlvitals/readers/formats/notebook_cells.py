@@ -19,7 +19,7 @@ OBJECT_START = re.compile(
 MAX_FAILURES = 1000  # objects that do not parse: after them the rest is given up
 CELL_DECODER = json.JSONDecoder(strict=False)
 JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
-MAX_TEXT_CHARACTERS = 2**26  # of one output: a stream beyond it is cut
+MAX_OUTPUT_CHARACTERS = 2**26  # of one output: a stream beyond it is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +151,4 @@ def _output(item: object) -> Output | None:
 def _text(value: object) -> str:
     if isinstance(value, list):
         value = "".join(line for line in value if isinstance(line, str))
-    return value[:MAX_TEXT_CHARACTERS] if isinstance(value, str) else ""
+    return value[:MAX_OUTPUT_CHARACTERS] if isinstance(value, str) else ""

@@ -108,8 +108,8 @@ def _by_name(trainings: Sequence[Training]) -> dict[str, Training]:
     """Return each training by its cell, "cell-20"; of one cell the second is "cell-20-2"."""
     by_name: dict[str, Training] = {}
     for training in trainings:
-        same = sum(other.cell == training.cell for other in by_name.values())
-        by_name[f"cell-{training.cell}" + (f"-{same + 1}" if same else "")] = training
+        count = sum(earlier.cell == training.cell for earlier in by_name.values())
+        by_name[f"cell-{training.cell}" + (f"-{count + 1}" if count else "")] = training
     return by_name
 
 
@@ -170,8 +170,8 @@ def _with_settings(training: Training, cells: Sequence[Cell], notes: tuple[str, 
 def _of_cell(path: Path, cell: Cell) -> list[Training]:
     """Return the trainings that a cell shows in tables, or prints."""
     printed, is_training = console.read_text(_stream_text(cell), str(path))
-    shown = _trainer_tables(cell)
-    logs = [_table_log(table, path) for table in shown]
+    states = _trainer_tables(cell)
+    logs = [_table_log(table, path) for table in states]
     logs = [log for log in logs if log.series]
     # Without Unsloth the table has the loss alone: printed rows may have the reward.
     is_richer = len(logs) == 1 and "reward" in printed.series and "reward" not in logs[0].series
@@ -180,7 +180,7 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     if not logs and is_training and _rows(printed) >= MIN_PRINTED_ROWS:
         logs = [replace(printed, ending=None)]
     if logs:
-        logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(shown))
+        logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(states))
     return [Training(cell.number, log) for log in logs]
 
 
@@ -252,11 +252,12 @@ def _table_log(table: HtmlTable, path: Path) -> Log:
     keys = [_key(name) for name in table.names]
     columns, dropped = Columns(), 0
     for row in table.rows:
-        step = to_step(number(row[0])) if len(row) == len(keys) else None
+        # A row is shorter where columns were added after it.
+        step = to_step(number(row[0])) if len(row) <= len(keys) else None
         if step is None:
             dropped += 1
             continue
-        cells = zip(keys[1:], map(number, row[1:]), strict=True)
+        cells = zip(keys[1:], map(number, row[1:]), strict=False)
         columns.add_row(step, ((key, value) for key, value in cells if key))
     is_step = table.names[:1] == ["Step"]
     total = table.progress[1] if is_step and table.progress else 0
@@ -275,16 +276,16 @@ def _key(name: str) -> str:
 
     Names that begin with a capital are those of an evaluation, without their "eval_".
     """
-    known = {"Training Loss": "loss", "Validation Loss": "eval_loss"}
-    if name in known:
-        return known[name]
+    keys = {"Training Loss": "loss", "Validation Loss": "eval_loss"}
+    if name in keys:
+        return keys[name]
     key = re.sub(r"\s*/\s*", "/", name)
     return f"eval_{key.lower().replace(' ', '_')}" if key[:1].isupper() else key
 
 
-def _is_complete(shown: Sequence[HtmlTable]) -> bool:
+def _is_complete(states: Sequence[HtmlTable]) -> bool:
     """Return True if the bar of the last training is full."""
-    progress = shown[-1].progress if shown else None
+    progress = states[-1].progress if states else None
     return progress is not None and progress[0] >= progress[1]
 
 
@@ -312,14 +313,14 @@ def _of_frames(path: Path, cell: Cell) -> list[Training]:
     trainings = []
     for output in cell.outputs:
         for table in tables(output.html):
-            text = _as_markdown(table)
+            text = _pipe_table(table)
             log, _ = console.read_text(text, str(path))
             if _rows(log) >= MIN_PRINTED_ROWS and any(map(column_guess.is_measure, log.series)):
                 trainings.append(Training(cell.number, log))
     return trainings
 
 
-def _as_markdown(table: HtmlTable) -> str:
+def _pipe_table(table: HtmlTable) -> str:
     """Return a table as text, which the dialect of pasted tables reads."""
     rows = [table.names, *table.rows]
     width = len(table.names) - (1 if table.names[:1] == [""] else 0)

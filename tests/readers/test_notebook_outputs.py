@@ -13,7 +13,7 @@ from loading import read_log
 from transformers.utils.notebook import NotebookTrainingTracker
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import notebook
+from rlvitals.readers import notebook_outputs
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.notebook_cells import read_cells
 from rlvitals.readers.select import claim
@@ -135,7 +135,7 @@ def test_two_trainings_are_two_runs(tmp_path):
     (one,) = sources.find(path / "cell-3")
     assert one.name == "cell-3"
     with pytest.raises(UnreadableLog, match="2 runs"):
-        notebook.READER.read(path, None)
+        notebook_outputs.READER.read(path, None)
 
 
 def test_two_trainings_in_one_cell(tmp_path):
@@ -163,6 +163,16 @@ def test_an_evaluation_table_counts_epochs(tmp_path):
     assert log.step_unit == "epochs"
     assert {"loss", "eval_loss", "eval_rewards/margins"} == log.series.keys()
     assert "total_steps" not in log.settings
+
+
+def test_a_column_that_a_later_row_adds(tmp_path):
+    rows = [{"Step": n, "Training Loss": 0.5} for n in range(1, 9)]
+    rows[5]["kl"] = 0.25
+    path = save(tmp_path / "a.ipynb", code("trainer.train()", shown(tracker(rows, 8))))
+    log = read_log(path)
+    assert len(log.series["loss"]) == 8
+    assert log.series["kl"].steps.tolist() == [6]
+    assert log.notes == ()
 
 
 def test_no_log_is_a_missing_value(tmp_path):
@@ -276,12 +286,12 @@ def test_a_cut_notebook_reads_as_what_stands_before_the_cut(tmp_path, indent):
     path = tmp_path / "a.ipynb"
     save(path, code(GRPO, shown(tracker(grpo_rows(), 40))), indent=indent)
     data = path.read_bytes()
-    full = log_checks.points(notebook.READER.read(path, None)[0])
+    full = log_checks.points(notebook_outputs.READER.read(path, None)[0])
     lengths = []
     for size in range(len(data) // 4, len(data), len(data) // 40):
         path.write_bytes(data[:size])
-        log, _ = notebook.READER.read(path, None)
-        assert notebook.DAMAGED_NOTE in log.notes
+        log, _ = notebook_outputs.READER.read(path, None)
+        assert notebook_outputs.DAMAGED_NOTE in log.notes
         part = log_checks.points(log)
         for key, columns in part.items():
             np.testing.assert_array_equal(columns, full[key][:, : columns.shape[1]])
@@ -299,13 +309,13 @@ def test_damage_in_one_cell_leaves_the_others(tmp_path):
         path.write_text(broken)
         log = read_log(path)
         assert len(log.series["rollout/ep_rew_mean"]) == 30
-        assert notebook.DAMAGED_NOTE in log.notes
+        assert notebook_outputs.DAMAGED_NOTE in log.notes
 
 
 def test_damaged_bytes_never_raise_anything_else(tmp_path):
     path = tmp_path / "a.ipynb"
     save(path, code(GRPO, shown(tracker(grpo_rows(), 40))), code(SB3, printed(boxes(5))))
-    log_checks.check_damage(notebook.READER, path, path.read_bytes(), rounds=90)
+    log_checks.check_damage(notebook_outputs.READER, path, path.read_bytes(), rounds=90)
 
 
 @pytest.mark.parametrize(
