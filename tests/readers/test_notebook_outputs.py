@@ -12,6 +12,7 @@ import pytest
 from loading import read_log
 from transformers.utils.notebook import NotebookTrainingTracker
 
+from rlvitals.cli import standard_input
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import notebook_outputs
 from rlvitals.readers.discovery import sources
@@ -358,3 +359,12 @@ def test_nothing_in_the_source_is_executed(tmp_path):
     path = save(tmp_path / "a.ipynb", code(source, shown(tracker(grpo_rows(), 40))))
     assert read_log(path).settings["beta"] == 0.1
     assert not mark.exists()
+
+
+def test_a_pasted_notebook(tmp_path, monkeypatch):
+    path = save(tmp_path / "a.ipynb", code(GRPO, shown(tracker(grpo_rows(), 40))))
+    (tmp_path / "pasted").mkdir()
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        copy = standard_input.save(tmp_path / "pasted")
+    assert len(read_log(copy).series["reward"]) == 40

@@ -27,11 +27,8 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Ending, Log
 
 MIN_PRINTED_ROWS = 3  # of a training that is told by printed numbers or a data frame
-SNIFF_BYTES = 2**20
 OUTPUT_MARK = re.compile(rb'"output_type"\s*:')
-MEASURE_MARK = re.compile(rb"[Rr]eward|[Ll]oss|[Rr]eturn|[Ss]core|ep_rew")
 TRAINING_SOURCE = re.compile(r"train|learn|\bfit\b|backward|optimi[sz]|update", re.IGNORECASE)
-EVALUATION_SOURCE = re.compile(r"eval|test|predict|baseline|random|demo|play", re.IGNORECASE)
 TRAINING_CALL = re.compile(r"\.(?:train|learn|fit)\(")
 DAMAGED_NOTE = "the notebook is damaged or cut short: what can be read of its cells was read"
 
@@ -71,10 +68,12 @@ def _may_hold_training(path: Path) -> bool:
     has_output = has_measure = False
     end = b""
     with path.open("rb") as file:
-        while not (has_output and has_measure) and (chunk := file.read(SNIFF_BYTES)):
+        while not (has_output and has_measure) and (chunk := file.read(2**20)):
             chunk = end + chunk
             has_output = has_output or OUTPUT_MARK.search(chunk) is not None
-            has_measure = has_measure or MEASURE_MARK.search(chunk) is not None
+            has_measure = has_measure or bool(
+                re.search(rb"[Rr]eward|[Ll]oss|[Rr]eturn|[Ss]core|ep_rew", chunk)
+            )
             end = chunk[-64:]
     return has_output and has_measure
 
@@ -148,7 +147,8 @@ def _without_evaluations(
         for training in trainings
         if training.log.source == "trainer-state" or pattern.search(sources[training.cell])
     ]
-    return trained or [t for t in trainings if not EVALUATION_SOURCE.search(sources[t.cell])]
+    evaluation = re.compile(r"eval|test|predict|baseline|random|demo|play", re.IGNORECASE)
+    return trained or [t for t in trainings if not evaluation.search(sources[t.cell])]
 
 
 def _problem(cells: Sequence[Cell], *, is_damaged: bool) -> str:

@@ -19,8 +19,6 @@ CONFIGURATION_CALL = re.compile(
     # Stable-Baselines3 and its contributions.
     r"|(?P<sb3>(?:Maskable|Recurrent)?PPO|A2C|DQN|QRDQN|SAC|TD3|DDPG|TQC|TRPO|ARS|CrossQ)"
 )
-TRAINER_CALL = re.compile(rf"({TRL_TRAINERS})(?:v2)?Trainer")
-ENVIRONMENT_CALLS = frozenset({"make", "make_vec", "make_vec_env", "make_atari_env"})
 
 
 def of_training(sources: Sequence[str]) -> dict[str, Setting]:
@@ -40,9 +38,11 @@ def of_training(sources: Sequence[str]) -> dict[str, Setting]:
                 trainer = ({"algorithm": algorithm} if algorithm else {}) | literals
                 if text := _environment(call.args[1:2]):
                     environment = {"env_id": text}
-            elif match := TRAINER_CALL.fullmatch(name):
+            elif match := re.fullmatch(rf"({TRL_TRAINERS})(?:v2)?Trainer", name):
                 trainer |= {"algorithm": match[1].lower()} | literals
-            elif name in ENVIRONMENT_CALLS and (text := _environment(call.args[:1])):
+            elif name in {"make", "make_vec", "make_vec_env", "make_atari_env"} and (
+                text := _environment(call.args[:1])
+            ):
                 environment = {"env_id": text}
     for call, name in _calls(sources[-1] if sources else ""):
         if name == "learn" and "total_timesteps" in (literals := _literals(call)):

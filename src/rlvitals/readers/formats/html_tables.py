@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 MAX_HTML_CELLS = 2**22
-MAX_CELL_CHARACTERS = 400
 
 
 @dataclass(slots=True)
@@ -58,7 +57,7 @@ class _Parser(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         """Close a cell or a row."""
         if tag in {"td", "th"} and self._row is not None and self._cell is not None:
-            self._row.append("".join(self._cell).strip()[:MAX_CELL_CHARACTERS])
+            self._row.append("".join(self._cell).strip())
             self._cell = None
         elif tag == "thead":
             self._is_heading = False

@@ -18,8 +18,6 @@ OBJECT_START = re.compile(
 )
 MAX_FAILURES = 1000  # objects that do not parse: after them the rest is given up
 CELL_DECODER = json.JSONDecoder(strict=False)
-JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
-MAX_OUTPUT_CHARACTERS = 2**26  # of one output: a stream beyond it is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,8 @@ def _close(text: str, start: int, error: json.JSONDecodeError) -> object:
     Of a string that the document ends in, the complete lines count.
     """
     brackets: list[str] = []
-    for token in JSON_TOKEN.finditer(text, start, error.pos):
+    tokens = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+    for token in tokens.finditer(text, start, error.pos):
         if token[0] in "{[":
             brackets.append("}" if token[0] == "{" else "]")
         elif token[0] in "}]" and (not brackets or brackets.pop() != token[0]):
@@ -151,4 +150,4 @@ def _output(item: object) -> Output | None:
 def _text(value: object) -> str:
     if isinstance(value, list):
         value = "".join(line for line in value if isinstance(line, str))
-    return value[:MAX_OUTPUT_CHARACTERS] if isinstance(value, str) else ""
+    return value if isinstance(value, str) else ""
