@@ -257,6 +257,29 @@ def test_a_notebook_without_a_training_is_no_run(tmp_path, cells, problem):
         read_log(path)
 
 
+EPISODES = "".join(f"Episode {n} reward {n * 1.5}\n" for n in range(20))
+LOSSES = "".join(f"Episode {n} reward {n * 1.5} loss {2.5 / (n + 1):.3f}\n" for n in range(20))
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "count"),
+    [
+        ("from_pretrained('x')\nevaluate_policy(model, env)", EPISODES, 0),
+        ("model.predict(observation)", EPISODES, 0),
+        ("loss.backward()\nevaluate(policy)", EPISODES, 1),
+        ("train_dqn(env)", EPISODES, 1),
+        ("table[state] += learning_rate * random()", EPISODES, 1),
+        ("!python -m verl.trainer.main_ppo data.test=1", LOSSES, 1),
+        ("", EPISODES, 1),
+    ],
+)
+def test_episodes_of_a_trained_policy_are_no_training(tmp_path, source, text, count):
+    path = save(tmp_path / "a.ipynb", code(source, printed(text)))
+    assert (claim(path) is not None) == bool(count)
+    path = save(tmp_path / "b.ipynb", code(source, printed(text)), code(SB3, printed(boxes())))
+    assert len(sources.find(path)) == count + 1 - (not source)
+
+
 def test_a_folder_of_notebooks(tmp_path):
     save(tmp_path / "a.ipynb", code(GRPO, shown(tracker(grpo_rows(), 40))))
     save(tmp_path / "b.ipynb", code(SB3, printed(boxes())))
@@ -368,3 +391,11 @@ def test_a_pasted_notebook(tmp_path, monkeypatch):
         monkeypatch.setattr("sys.stdin", file)
         copy = standard_input.save(tmp_path / "pasted")
     assert len(read_log(copy).series["reward"]) == 40
+
+
+def test_a_token_in_the_source_is_no_setting(tmp_path):
+    source = "GRPOConfig(hub_token='hf_abcdefghijklmnopqrstuvwxyz012345', beta=0.1)\ntrainer.train()"
+    path = save(tmp_path / "a.ipynb", code(source, shown(tracker(grpo_rows(), 40))))
+    (log,) = sources.read(sources.find(path)[0])
+    assert log.settings["beta"] == 0.1
+    assert "hf_" not in str(log)

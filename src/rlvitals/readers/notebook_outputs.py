@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import console, multi_run
 from rlvitals.readers.console_dialects.dialect import number
 from rlvitals.readers.console_dialects.text import plain
-from rlvitals.readers.formats import call_settings, column_guess
+from rlvitals.readers.formats import call_settings
 from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.html_tables import HtmlTable, tables
@@ -28,7 +30,12 @@ from rlvitals.types import Ending, Log
 
 MIN_PRINTED_ROWS = 3  # of a training that is told by printed numbers or a data frame
 OUTPUT_MARK = re.compile(rb'"output_type"\s*:')
-TRAINING_SOURCE = re.compile(r"train|learn|\bfit\b|backward|optimi[sz]|update", re.IGNORECASE)
+# `train_dqn(`, `agent.update(`, `loss.backward(`, `train.py`; not `from_pretrained(`.
+TRAINING_SOURCE = re.compile(
+    r"(?<!pre)(?:train(?!ed)|learn(?!ed)|\bfit|backward|optimi[sz]e|(?<!bar\.)update)\w*\("
+    r"|optimi[sz]er|learning_rate|train\w*\.py",
+    re.IGNORECASE,
+)
 TRAINING_CALL = re.compile(r"\.(?:train|learn|fit)\(")
 DAMAGED_NOTE = "the notebook is damaged or cut short: what can be read of its cells was read"
 
@@ -145,10 +152,23 @@ def _without_evaluations(
     trained = [
         training
         for training in trainings
-        if training.log.source == "trainer-state" or pattern.search(sources[training.cell])
+        if training.log.source == "trainer-state"
+        or pattern.search(sources[training.cell])
+        or _has_learner(training.log)
     ]
-    evaluation = re.compile(r"eval|test|predict|baseline|random|demo|play", re.IGNORECASE)
-    return trained or [t for t in trainings if not evaluation.search(sources[t.cell])]
+    return trained or [t for t in trainings if not _evaluates(sources[t.cell])]
+
+
+def _has_learner(log: Log) -> bool:
+    """Return True if printed rows hold what only a learner knows."""
+    pattern = r"(?:.*[^a-z])?(?:loss|kl|learning_rate|n_updates|exploration_rate|entropy|epsilon)"
+    return any(re.match(pattern, key, re.IGNORECASE) for key in log.series)
+
+
+def _evaluates(source: str) -> bool:
+    """Return True for source that plays a trained policy, or shows what was saved."""
+    words = r"eval|test|predict|baseline|random|demo|play|rollout|load|read_"
+    return re.search(words, source, re.IGNORECASE) is not None
 
 
 def _problem(cells: Sequence[Cell], *, is_damaged: bool) -> str:
@@ -309,13 +329,14 @@ def _error(cell: Cell) -> str:
 
 
 def _of_frames(path: Path, cell: Cell) -> list[Training]:
-    """Return the trainings in data frames: a column of steps, and a measure."""
+    """Return the trainings in data frames: a column of steps that rises, and a measure."""
     trainings = []
     for output in cell.outputs:
         for table in tables(output.html):
             text = _pipe_table(table)
             log, _ = console.read_text(text, str(path))
-            if _rows(log) >= MIN_PRINTED_ROWS and any(map(column_guess.is_measure, log.series)):
+            rises = all((np.diff(series.steps) > 0).all() for series in log.series.values())
+            if rises and _rows(log) >= MIN_PRINTED_ROWS and not _evaluates(cell.source):
                 trainings.append(Training(cell.number, log))
     return trainings
 
