@@ -394,7 +394,9 @@ def test_a_pasted_notebook(tmp_path, monkeypatch):
 
 
 def test_a_token_in_the_source_is_no_setting(tmp_path):
-    source = "GRPOConfig(hub_token='hf_abcdefghijklmnopqrstuvwxyz012345', beta=0.1)\ntrainer.train()"
+    source = (
+        "GRPOConfig(hub_token='hf_abcdefghijklmnopqrstuvwxyz012345', beta=0.1)\ntrainer.train()"
+    )
     path = save(tmp_path / "a.ipynb", code(source, shown(tracker(grpo_rows(), 40))))
     (log,) = sources.read(sources.find(path)[0])
     assert log.settings["beta"] == 0.1
