@@ -125,7 +125,7 @@ RATCHETS = {
     "integrations": Ratchet(0.2, 5, 1, 23),
     "intervene": Ratchet(0.0, 0, 0, 2),
     "metrics": Ratchet(0.9, 7, 2, 662),
-    "readers": Ratchet(1.8, 29, 3, 465),
+    "readers": Ratchet(1.8, 29, 3, 478),
     "rollouts": Ratchet(2.5, 0, 0, 52),
     "root": Ratchet(3.3, 7, 1, 14),
     "rules": Ratchet(1.6, 4, 3, 960),

@@ -154,6 +154,16 @@ def lists(factor):
     return json.dumps({"gamma": 0.99, "training_rewards": rewards, "losses": rewards}).encode()
 
 
+def executed(rows):
+    """Return a notebook whose only cell printed `rows`."""
+    stream = {"output_type": "stream", "name": "stdout", "text": rows.decode()}
+    cell = {"cell_type": "code", "source": ["train()"], "outputs": [stream]}
+    return json.dumps({"cells": [cell], "nbformat": 4}).encode()
+
+
+PRINTED = table("starts", lambda n: f"Episode {n}: reward = {n / 7:.3f}, loss = {n / 9:.3f}")
+
+
 CASES = (
     Case("rlvitals", "run/run.json", *blocks(7, 9), checked=True, target="run/blocks/1-0.rlv",
          beside=(("run/run.json", RUN),)),
@@ -184,6 +194,7 @@ CASES = (
          packed(*((n * 10, n / 9) for n in range(60)))),
     Case("trl-completions", "completions/completions_00010.parquet", samples(7), samples(9),
          appended=False),
+    Case("notebook", "train.ipynb", executed(PRINTED), executed(shifted(PRINTED)), appended=False),
     text("console", "sb3.log", (CONSOLE / "sb3.log").read_bytes()[:12000]),
     text("console", "grpo.log", (CONSOLE / "grpo.log").read_bytes()[:12000]),
     text("csv", "run.csv", ROWS),

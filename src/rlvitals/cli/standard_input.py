@@ -10,7 +10,7 @@ MAX_STDIN_BYTES = 2**26
 
 
 def save(folder: Path) -> Path:
-    """Save standard input in a folder, as `.json` or `.txt` by its content; return the file.
+    """Save standard input in a folder, its suffix by its content; return the file.
 
     Raises UsageError if it is empty or larger than MAX_STDIN_BYTES.
     """
@@ -25,7 +25,10 @@ def save(folder: Path) -> Path:
     start = data.lstrip()[:2]
     # Python prints dicts with single quotes: rows of a console log, no JSON.
     document = start[:1] in {b"{", b"["} and start != b"{'" and data.rstrip()[-1:] in {b"}", b"]"}
-    file = folder / f"standard-input.{'json' if document else 'txt'}"
+    suffix = "json" if document else "txt"
+    if document and b'"nbformat"' in data and b'"cells"' in data:
+        suffix = "ipynb"
+    file = folder / f"standard-input.{suffix}"
     # Pasted text often lacks the final newline, and readers skip an unfinished line.
     file.write_bytes(data.rstrip() + b"\n")
     return file

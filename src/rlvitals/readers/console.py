@@ -7,7 +7,9 @@ exit code at the end is read as what ended the run.
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.console_dialects import DIALECTS
@@ -161,16 +163,28 @@ def _take(state: _State, page: Page, text: str, number: int) -> None:
 
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the pieces after a cursor. Raises UnreadableLog."""
-    state = deepcopy(previous) if isinstance(previous, _State) else _State()
     with open_log(path) as file:
-        pieces = Pieces(file, state.position)
-        if pieces.replaced:
-            state = _State()
-        page = Page(state.shared)
-        for line in pieces:
-            for text in record_pieces(line):
-                _take(state, page, text, pieces.line + 1)
-        state.position = pieces.position()
+        return _read_file(file, str(path), previous)
+
+
+def read_text(text: str, location: str) -> tuple[Log, bool]:
+    """Return what a text holds, and True if there are rows of training in it."""
+    # Pieces that end without a line break are taken for incomplete.
+    file = BytesIO(f"{text}\n".encode(errors="replace"))
+    log, state = _read_file(file, location, None)
+    return log, _speaks(state)
+
+
+def _read_file(file: BinaryIO, location: str, previous: Cursor | None) -> tuple[Log, _State]:
+    state = deepcopy(previous) if isinstance(previous, _State) else _State()
+    pieces = Pieces(file, state.position)
+    if pieces.replaced:
+        state = _State()
+    page = Page(state.shared)
+    for line in pieces:
+        for text in record_pieces(line):
+            _take(state, page, text, pieces.line + 1)
+    state.position = pieces.position()
     series = page.columns.series()
     shared = state.shared
     notes = [*pieces.notes(), *shared.notes, *state.end.notes()]
@@ -186,7 +200,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         series=series,
         settings=settings,
         notes=tuple(notes),
-        where=str(path),
+        where=location,
         step_unit=shared.unit or "steps",
         ending=state.end.ending(),
     )

@@ -1,0 +1,373 @@
+"""Read the trainings in the outputs of a Jupyter notebook's cells.
+
+Per cell: the table that transformers shows while it trains, else what was printed, read as console
+output; an error that ended the cell is what ended the training. A data frame counts where no cell
+has either. Literal arguments of the trainer's configuration in the cells before are settings.
+Nothing is executed. Source: transformers' `utils/notebook.py` (NotebookTrainingTracker), Unsloth's
+`models/_utils.py` for the columns of metrics.
+"""
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import console, multi_run
+from rlvitals.readers.console_dialects.dialect import number
+from rlvitals.readers.console_dialects.text import plain
+from rlvitals.readers.formats import call_settings
+from rlvitals.readers.formats.columns import Columns, to_step
+from rlvitals.readers.formats.documents import points_after, read_document
+from rlvitals.readers.formats.html_tables import HtmlTable, tables
+from rlvitals.readers.formats.notebook_cells import Cell, read_cells
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.types import Ending, Log
+
+MIN_PRINTED_ROWS = 3  # of a training that is told by printed numbers or a data frame
+OUTPUT_MARK = re.compile(rb'"output_type"\s*:')
+# `train_dqn(`, `agent.update(`, `loss.backward(`, `train.py`; not `from_pretrained(`.
+TRAINING_SOURCE = re.compile(
+    r"(?<!pre)(?:train(?!ed)|learn(?!ed)|\bfit|backward|optimi[sz]e|(?<!bar\.)update)\w*\("
+    r"|optimi[sz]er|learning_rate|train\w*\.py",
+    re.IGNORECASE,
+)
+TRAINING_CALL = re.compile(r"\.(?:train|learn|fit)\(")
+DAMAGED_NOTE = "the notebook is damaged or cut short: what can be read of its cells was read"
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A training in a notebook: the number of its cell, from 1, and what its outputs say."""
+
+    cell: int
+    log: Log
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Return True if there is a training in the outputs; most notebooks are only searched."""
+    if not _is_notebook(path, head):
+        return False
+    if not path.exists():  # the name of a packed file: reading it says what it holds
+        return OUTPUT_MARK.search(head) is not None
+    try:
+        return _may_hold_training(path) and any(t.log.series for t in _trainings(path))
+    except (UnreadableLog, OSError):  # reading it says so
+        return False
+
+
+def claims_single(path: Path, head: bytes) -> bool:
+    """Return True for any notebook that a person names: reading it says what it lacks."""
+    return _is_notebook(path, head)
+
+
+def _is_notebook(path: Path, head: bytes) -> bool:
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return path.suffix.lower() == ".ipynb" and start.startswith(b"{")
+
+
+def _may_hold_training(path: Path) -> bool:
+    """Search a file for outputs and for the name of a measure, without parsing it."""
+    has_output = has_measure = False
+    end = b""
+    with path.open("rb") as file:
+        while not (has_output and has_measure) and (chunk := file.read(2**20)):
+            chunk = end + chunk
+            has_output = has_output or OUTPUT_MARK.search(chunk) is not None
+            has_measure = has_measure or bool(
+                re.search(rb"[Rr]eward|[Ll]oss|[Rr]eturn|[Ss]core|ep_rew", chunk)
+            )
+            end = chunk[-64:]
+    return has_output and has_measure
+
+
+def split(path: Path, _: bytes) -> Mapping[str, Reader]:
+    """Return a reader for each training, by its cell. Raises UnreadableLog."""
+    return multi_run.readers(READER, {name: name for name in _by_name(_trainings(path))}, _read_run)
+
+
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the points of the only training after a cursor. Raises UnreadableLog."""
+    by_name = _by_name(_trainings(path))
+    return _new_points(by_name[multi_run.only(path, {name: name for name in by_name})], previous)
+
+
+def _read_run(path: Path, previous: Cursor | None = None, *, run: str) -> tuple[Log, Cursor]:
+    by_name = _by_name(_trainings(path))
+    if run not in by_name:
+        hint = f"it holds {', '.join(list(by_name)[: multi_run.MAX_HINT_RUNS])}"
+        raise UnreadableLog(f"no run called {run!r} any more", where=str(path), hint=hint)
+    return _new_points(by_name[run], previous)
+
+
+def _new_points(training: Training, previous: Cursor | None) -> tuple[Log, Cursor]:
+    series, cursor, replaced = points_after(training.log.series, previous)
+    log = training.log
+    return replace(log, series=series, notes=(*replaced, *log.notes)), cursor
+
+
+def _by_name(trainings: Sequence[Training]) -> dict[str, Training]:
+    """Return each training by its cell, "cell-20"; of one cell the second is "cell-20-2"."""
+    by_name: dict[str, Training] = {}
+    for training in trainings:
+        count = sum(earlier.cell == training.cell for earlier in by_name.values())
+        by_name[f"cell-{training.cell}" + (f"-{count + 1}" if count else "")] = training
+    return by_name
+
+
+def _trainings(path: Path) -> tuple[Training, ...]:
+    """Return the trainings of a notebook. Raises UnreadableLog where it holds none."""
+    return _parse(path, zlib.crc32(read_document(path)))
+
+
+@lru_cache(maxsize=4)  # claiming, splitting and reading parse a notebook once
+def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
+    cells, is_damaged = read_cells(read_document(path))
+    trainings = [training for cell in cells for training in _of_cell(path, cell)]
+    sources = {cell.number: cell.source for cell in cells}
+    trainings = _without_evaluations(trainings, sources)
+    trainings = trainings or [t for cell in cells for t in _of_frames(path, cell)]
+    trainings = trainings or [t for cell in cells for t in _failures(path, cell)]
+    if not trainings:
+        raise UnreadableLog(
+            _problem(cells, is_damaged=is_damaged),
+            where=str(path),
+            hint="run its cells and save it with their outputs",
+        )
+    notes = (DAMAGED_NOTE,) if is_damaged else ()
+    return tuple(_with_settings(training, cells, notes) for training in trainings)
+
+
+def _without_evaluations(
+    trainings: Sequence[Training], sources: Mapping[int, str]
+) -> list[Training]:
+    """Leave out what a cell that does not train has printed: episodes of a trained policy."""
+    # Besides a trainer's table, words that stand in any cell are too little.
+    has_table = any(training.log.source == "trainer-state" for training in trainings)
+    pattern = TRAINING_CALL if has_table else TRAINING_SOURCE
+    trained = [
+        training
+        for training in trainings
+        if training.log.source == "trainer-state"
+        or pattern.search(sources[training.cell])
+        or _has_learner(training.log)
+    ]
+    return trained or [t for t in trainings if not _evaluates(sources[t.cell])]
+
+
+def _has_learner(log: Log) -> bool:
+    """Return True if printed rows hold what only a learner knows."""
+    pattern = r"(?:.*[^a-z])?(?:loss|kl|learning_rate|n_updates|exploration_rate|entropy|epsilon)"
+    return any(re.match(pattern, key, re.IGNORECASE) for key in log.series)
+
+
+def _evaluates(source: str) -> bool:
+    """Return True for source that plays a trained policy, or shows what was saved."""
+    words = r"eval|test|predict|baseline|random|demo|play|rollout|load|read_"
+    return re.search(words, source, re.IGNORECASE) is not None
+
+
+def _problem(cells: Sequence[Cell], *, is_damaged: bool) -> str:
+    if is_damaged:
+        return "a notebook that is damaged or cut short, with no training in what can be read"
+    if not any(cell.outputs for cell in cells):
+        return "a notebook without outputs"
+    return "a notebook with no training in the outputs of its cells"
+
+
+def _with_settings(training: Training, cells: Sequence[Cell], notes: tuple[str, ...]) -> Training:
+    """Add the settings in the source of the cells up to a training's."""
+    sources = [cell.source for cell in cells if cell.number <= training.cell]
+    log = training.log
+    settings = call_settings.of_training(sources) | dict(log.settings)
+    return replace(training, log=replace(log, settings=settings, notes=(*notes, *log.notes)))
+
+
+def _of_cell(path: Path, cell: Cell) -> list[Training]:
+    """Return the trainings that a cell shows in tables, or prints."""
+    printed, is_training = console.read_text(_stream_text(cell), str(path))
+    states = _trainer_tables(cell)
+    logs = [_table_log(table, path) for table in states]
+    logs = [log for log in logs if log.series]
+    # Without Unsloth the table has the loss alone: printed rows may have the reward.
+    is_richer = len(logs) == 1 and "reward" in printed.series and "reward" not in logs[0].series
+    if is_richer and 2 * _rows(printed) >= _rows(logs[0]):
+        logs = []
+    if not logs and is_training and _rows(printed) >= MIN_PRINTED_ROWS:
+        logs = [replace(printed, ending=None)]
+    if logs:
+        logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(states))
+    return [Training(cell.number, log) for log in logs]
+
+
+def _rows(log: Log) -> int:
+    return max((len(series) for series in log.series.values()), default=0)
+
+
+def _stream_text(cell: Cell) -> str:
+    """Return the streams of a cell as one text; each stream begins on a line of its own."""
+    text, last = "", ""
+    for output in cell.outputs:
+        if output.kind in {"stdout", "stderr"}:
+            is_split = output.kind != last and text and not text.endswith(("\n", "\r"))
+            text += f"\n{output.text}" if is_split else output.text
+        elif output.kind == "shown" and output.text and not output.html:
+            text += f"\n{_without_index(output.text)}\n"
+        last = output.kind
+    return text
+
+
+def _without_index(text: str) -> str:
+    """Return a data frame's text without the index of its rows; other text as it is."""
+    first, *rows = text.split("\n")
+    is_frame = first.startswith(" ") and all(re.match(r"\d+ ", row) for row in rows[:3])
+    cut = [re.sub(r"^\d+ ", "  ", row) for row in rows]
+    lines = [re.sub(r" {2,}|(?<=\S) (?=\S)", "   ", line.strip()) for line in (first, *cut)]
+    return "\n".join(lines) if is_frame and rows else text
+
+
+def _trainer_tables(cell: Cell) -> list[HtmlTable]:
+    """Return the tables of a cell that a trainer shows, the fullest state of each."""
+    fullest: list[HtmlTable] = []
+    for table in (table for output in cell.outputs for table in tables(output.html)):
+        if table.progress is None or (not table.rows and not _is_tracker(table)):
+            continue
+        if fullest and _goes_on(fullest[-1], table):
+            if _extent(table) >= _extent(fullest[-1]):
+                fullest[-1] = table
+        else:
+            fullest.append(table)
+    return fullest
+
+
+def _is_tracker(table: HtmlTable) -> bool:
+    return table.names[:1] in (["Step"], ["Epoch"])
+
+
+def _extent(table: HtmlTable) -> tuple[int, int]:
+    return len(table.rows), len(table.names)
+
+
+def _goes_on(table: HtmlTable, later: HtmlTable) -> bool:
+    """Return True if one of two tables is an earlier state of the other.
+
+    An evaluation fills the last row of a state in, and adds columns.
+    """
+    if not table.progress or not later.progress or table.progress[1] != later.progress[1]:
+        return False
+    pairs = list(zip(table.rows, later.rows, strict=False))
+    settled = pairs[:-1] or pairs
+    same_steps = all(row[0] == other[0] for row, other in pairs)
+    return same_steps and all(
+        cell == other for rows in settled for cell, other in zip(*rows, strict=False)
+    )
+
+
+def _table_log(table: HtmlTable, path: Path) -> Log:
+    """Return the rows of a trainer's table under the keys that it logs."""
+    keys = [_key(name) for name in table.names]
+    columns, dropped = Columns(), 0
+    for row in table.rows:
+        # A row is shorter where columns were added after it.
+        step = to_step(number(row[0])) if len(row) <= len(keys) else None
+        if step is None:
+            dropped += 1
+            continue
+        cells = zip(keys[1:], map(number, row[1:]), strict=False)
+        columns.add_row(step, ((key, value) for key, value in cells if key))
+    is_step = table.names[:1] == ["Step"]
+    total = table.progress[1] if is_step and table.progress else 0
+    return Log(
+        source="trainer-state",
+        series=columns.series(),
+        settings={"total_steps": total} if total else {},
+        notes=(f"{dropped:,} rows of the table refused: no step",) if dropped else (),
+        where=str(path),
+        step_unit="steps" if is_step else "epochs",
+    )
+
+
+def _key(name: str) -> str:
+    """Return the key that a trainer logs under the name of a column: "Training Loss" is "loss".
+
+    Names that begin with a capital are those of an evaluation, without their "eval_".
+    """
+    keys = {"Training Loss": "loss", "Validation Loss": "eval_loss"}
+    if name in keys:
+        return keys[name]
+    key = re.sub(r"\s*/\s*", "/", name)
+    return f"eval_{key.lower().replace(' ', '_')}" if key[:1].isupper() else key
+
+
+def _is_complete(states: Sequence[HtmlTable]) -> bool:
+    """Return True if the bar of the last training is full."""
+    progress = states[-1].progress if states else None
+    return progress is not None and progress[0] >= progress[1]
+
+
+def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bool) -> Log:
+    """Add what ended the cell: its error, else what was printed of an end."""
+    error = _error(cell)
+    if not error:
+        return replace(log, ending=printed)
+    last = error.rpartition("\n")[2]
+    if last.startswith("KeyboardInterrupt"):
+        return replace(log, ending=Ending(), notes=(*log.notes, "stopped by hand"))
+    if is_complete:
+        return replace(log, notes=(*log.notes, f"after training the cell failed: {last}"))
+    return replace(log, ending=Ending(traceback=error))
+
+
+def _error(cell: Cell) -> str:
+    """Return the traceback that ended a cell, without colours; "" where none did."""
+    errors = (plain(output.text) for output in cell.outputs if output.kind == "error")
+    return next(errors, "").rstrip()
+
+
+def _of_frames(path: Path, cell: Cell) -> list[Training]:
+    """Return the trainings in data frames: a column of steps that rises, and a measure."""
+    trainings = []
+    for output in cell.outputs:
+        for table in tables(output.html):
+            text = _pipe_table(table)
+            log, _ = console.read_text(text, str(path))
+            rises = all((np.diff(series.steps) > 0).all() for series in log.series.values())
+            if rises and _rows(log) >= MIN_PRINTED_ROWS and not _evaluates(cell.source):
+                trainings.append(Training(cell.number, log))
+    return trainings
+
+
+def _pipe_table(table: HtmlTable) -> str:
+    """Return a table as text, which the dialect of pasted tables reads."""
+    rows = [table.names, *table.rows]
+    width = len(table.names) - (1 if table.names[:1] == [""] else 0)
+    lines = (" | ".join(cell.replace("|", " ") for cell in row[-width:]) for row in rows)
+    return "\n".join(f"| {line} |" for line in lines) if width > 1 else ""
+
+
+def _failures(path: Path, cell: Cell) -> list[Training]:
+    """Return a training that failed before its first row."""
+    error = _error(cell)
+    is_interrupt = error.rpartition("\n")[2].startswith("KeyboardInterrupt")
+    if not error or is_interrupt or not TRAINING_CALL.search(cell.source):
+        return []
+    log = Log("console", {}, {}, where=str(path), ending=Ending(traceback=error))
+    return [Training(cell.number, log)]
+
+
+READER = Reader(
+    name="notebook",
+    title="Jupyter notebook with outputs",
+    looks_for="*.ipynb with a training in the outputs of its cells",
+    example="train.ipynb",
+    files=("*.ipynb",),
+    claims=claims,
+    read=read,
+    sums_up=True,
+    claims_single=claims_single,
+    split=split,
+)
