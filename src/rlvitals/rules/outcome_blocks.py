@@ -82,12 +82,8 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
         )
     if block_change.answer == "lost" and course_of(values).keeps(trend.material):
         return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
-    # A mean over many episodes is compared with the scatter of one, which may be far larger: a gain
-    # of two standard deviations of a logged value and of its own standard error is not flat.
-    large = trend.last - trend.first > 4 * trend.material
-    large = large and 3 * block_change.low + block_change.high > 0  # the middle beyond half a width
-    large = large and not knows_way(trace, trend.metric, values)
-    poor = block_change.points >= AMPLE and not large and tells_poor(trace, trend.metric, values)
+    poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
+    poor = poor and not _is_large_gain(trace, trend, values, block_change)
     if (small or block_change.answer == "flat") and not poor:
         return flat_unless_good(trace, trend, values, block_change)
     last = block_change.last if block_change.answer == "lost" else trend.last
@@ -104,6 +100,19 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
         low=block_change.low,
         high=block_change.high,
     )
+
+
+def _is_large_gain(
+    trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange
+) -> bool:
+    """Return True if the end is two standard deviations of a logged value above the start.
+
+    And the gain is more than its own standard error. A mean over many episodes is compared with the
+    scatter of one, which may be far larger. False where the task's span tells.
+    """
+    exceeds_error = 3 * block_change.low + block_change.high > 0  # the middle beyond half a width
+    is_large = exceeds_error and trend.last - trend.first > 4 * trend.material
+    return is_large and not knows_way(trace, trend.metric, values)
 
 
 def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:

@@ -16,8 +16,9 @@ from typing import IO, Any
 
 from rlvitals.storage import blocks, columns, compacted, frames, holds, payloads, tail_index
 from rlvitals.storage.blocks import Scalars, try_lock
-from rlvitals.storage.compacted import Block, Damaged, Origin, PackedFile
+from rlvitals.storage.compacted import Block, Damaged, PackedFile
 from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Kind, Tail
+from rlvitals.storage.origin import Origin
 from rlvitals.storage.run_folder import BlockFile, block_files
 from rlvitals.storage.safe_files import sync
 

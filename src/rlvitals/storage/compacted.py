@@ -10,11 +10,11 @@ own checksum and last value, so that one metric, or all last values, are read wi
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import IO, Self
 from zlib import crc32
 
@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.storage import columns, frames, payloads, typed
-from rlvitals.storage.blocks import BlockCursor, Scalars
+from rlvitals.storage import columns, frames, payloads
+from rlvitals.storage.blocks import Scalars
 from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Header, Kind, Tail
+from rlvitals.storage.origin import Origin
 from rlvitals.storage.tiers import Tier
-from rlvitals.storage.typed import Fields, WrongTypeError
 from rlvitals.types import Series
 
 INDEX_START = Struct("<qqqdQ")
@@ -37,51 +37,6 @@ STEP_STREAM, TIMES, PLACES, VALUE_STREAM = range(4)  # of the checksums
 
 class Damaged(Exception):  # noqa: N818 - says what the file is
     """A part of the file does not match its checksum."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The part of a block file that a compacted file replaces."""
-
-    covers: int  # bytes of the attempt's file from its beginning
-    rows: int
-    others: int
-    tables: Mapping[int, tuple[str, ...]]
-    head: bytes  # the first header of that file
-    ended: bool  # whether its writer closed it
-
-    def cursor(self) -> BlockCursor:
-        """Return the cursor that follows this part in the block file."""
-        tables = MappingProxyType(dict(self.tables))
-        return BlockCursor(self.covers, self.rows, self.others, tables, self.head, self.ended)
-
-    @classmethod
-    def parse(cls, frame: Frame) -> Self:
-        """Read it from its frame. Raises ValueError."""
-        record = Fields(payloads.decode_json(frame.payload), "origin")
-        tables = record.values.get("tables")
-        if not isinstance(tables, dict):
-            raise WrongTypeError("it has no key tables")
-        return cls(
-            covers=typed.count(record.values.get("covers")),
-            rows=typed.count(record.values.get("rows")),
-            others=typed.count(record.values.get("others")),
-            tables={int(number): typed.texts(keys) for number, keys in tables.items()},
-            head=bytes.fromhex(typed.text(record.values.get("head"))),
-            ended=record.values.get("ended") is True,
-        )
-
-    def frame(self) -> bytes:
-        """Encode it as a frame."""
-        record = {
-            "covers": self.covers,
-            "rows": self.rows,
-            "others": self.others,
-            "tables": {str(number): keys for number, keys in self.tables.items()},
-            "head": self.head.hex(),
-            "ended": self.ended,
-        }
-        return frames.pack(Kind.ORIGIN, payloads.encode_json(record))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.storage import compacted, events, frames, payloads, run_folder, typed
 from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.frames import Damage, Frame, Kind, Tail
+from rlvitals.storage.origin import Origin
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, RUN_FILE
 from rlvitals.storage.tiers import Tier
 
@@ -134,7 +135,7 @@ class _Check:
         if kind == Kind.KEYS:
             self._tables[header.table] = len(payloads.decode_keys(frame.payload))
         elif kind == Kind.ORIGIN:
-            compacted.Origin.parse(frame)
+            Origin.parse(frame)
         elif kind == Kind.TIER:
             Tier.parse(frame)
         elif kind == Kind.PACKED:
