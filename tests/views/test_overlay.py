@@ -150,6 +150,30 @@ def test_a_report_of_one_run_has_no_overlay():
 
 
 @needs_browser
+def test_a_long_name_of_a_setting_breaks_between_its_words_on_a_phone(tmp_path):
+    names = ("optimiser/weight_decay_of_all_parameters", "exploration.entropy_coefficient_final")
+    runs = [trace(50, seed) for seed in range(2)]
+    for number, run in enumerate(runs):
+        run.settings.update(dict.fromkeys(names, 10.0**-number))
+    path = tmp_path / "report.html"
+    path.write_text(page_of(compared(*runs)), encoding="utf-8")
+    with Browser() as browser:
+        page = browser.open(path, width=380, height=3000)
+        page.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+        page.settle()
+        # Of each piece between two places to break, the lines that it takes.
+        lines = page.run(
+            "[...document.querySelectorAll('td:first-child')].filter(c => c.querySelector('wbr'))"
+            ".flatMap(c => [...c.childNodes].filter(n => n.nodeType === 3)).map(n => {"
+            "const r = document.createRange(); r.selectNodeContents(n);"
+            "return new Set([...r.getClientRects()].map(b => b.top)).size; })"
+        )
+        assert len(lines) > 2 * len(names)
+        assert set(lines) == {1}
+        assert page.run("document.documentElement.scrollWidth") == 380
+
+
+@needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(380, True), (1600, False)])
 def test_curves_bands_and_names_are_drawn_in_a_browser(tmp_path, width, dark):
     path = tmp_path / "report.html"

@@ -21,10 +21,10 @@ from rlvitals.server.fleet_line import Summary
 from rlvitals.storage.run_query import Indexed
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
-from rlvitals.views.report.tables import RECORDER_PREFIX
 
 SPARK_COLUMNS = 48  # points of a sparkline
 SPARK_LEVELS = 100  # heights of a sparkline
+RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
 MAX_SETTING_CHARS = 40  # of a setting's value
 BAD_VERDICTS = (Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE)
 

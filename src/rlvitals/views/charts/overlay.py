@@ -15,11 +15,6 @@ from rlvitals.types import Series
 from rlvitals.views.charts.chart import Chart, Packed, Packer
 from rlvitals.views.figures.figure import Line
 
-# A group's score at a step is the mean of the last tenth before it: it is drawn at their middle.
-MEAN_CENTRE = 1 - DEFAULT_MEAN_PERCENT / 200
-BAND_PLACES = 61  # steps at which a band is computed, as in `learning_curves`
-WINDOW_SHARE = DEFAULT_MEAN_PERCENT / 100  # of the steps, averaged around each place
-
 
 def pack(packer: Packer, chart: Chart, labels: Sequence[str], bands: Sequence[Packed]) -> Packed:
     """Pack a chart whose lines have the number of their group, in `labels`, as `part`."""
@@ -52,12 +47,14 @@ def outcome_bands(
     A failed run counts as the lowest score after its end, as in the comparison.
     """
     bands: list[Packed] = []
+    # The score at a step is the mean of the last tenth before it: it is drawn at their middle.
+    centre = 1 - DEFAULT_MEAN_PERCENT / 200
     curves = learning_curves.learning_curves(members, options, result)
     for group, curve in zip(result.groups, curves, strict=True):
         finite = np.isfinite(curve.score_low) & np.isfinite(curve.score_high)
         if len(group.runs) > 1 and finite.any():
             columns = (curve.score, curve.score_low, curve.score_high)
-            rows = np.array([curve.place * MEAN_CENTRE, *columns])[:, finite]
+            rows = np.array([curve.place * centre, *columns])[:, finite]
             bands.append(_band(labels.index(group.label), rows))
     return bands
 
@@ -68,15 +65,18 @@ def seed_bands(lines: Sequence[Line]) -> list[Packed]:
     Each run counts with its mean over a tenth of these steps around a place.
     """
     bands: list[Packed] = []
-    for part in sorted({line.part for line in lines}):
-        runs = [line.series.finite() for line in lines if line.part == part]
+    for group in sorted({line.part for line in lines}):
+        runs = [line.series.finite() for line in lines if line.part == group]
         if len(runs) < 2 or not all(map(len, runs)):  # noqa: PLR2004 - one run has no interval
             continue
         first, last = max(run.steps.min() for run in runs), min(run.steps.max() for run in runs)
         if last <= first:
             continue
-        places = np.linspace(first, last, BAND_PLACES)
-        half = WINDOW_SHARE * (last - first) / 2
+        places = np.linspace(first, last, 60 + 1)
+        # Shorter near the ends, on both sides: a mean of one side would be off a steep curve.
+        half = np.minimum(
+            DEFAULT_MEAN_PERCENT / 200 * (last - first), np.minimum(places - first, last - places)
+        )
         means = np.array([_window_means(run, places, half) for run in runs])
         shared = np.isfinite(means).all(axis=0)
         sample = [
@@ -85,12 +85,14 @@ def seed_bands(lines: Sequence[Line]) -> list[Packed]:
         ]
         ends = [(interval.value, interval.low, interval.high) for interval in sample]
         if ends:
-            bands.append(_band(part, np.array([places[shared], *np.transpose(ends)])))
+            bands.append(_band(group, np.array([places[shared], *np.transpose(ends)])))
     return bands
 
 
-def _window_means(series: Series, places: NDArray[np.float64], half: float) -> NDArray[np.float64]:
-    """Return the mean within `half` steps of each place [n]; NaN where no point is."""
+def _window_means(
+    series: Series, places: NDArray[np.float64], half: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the mean within `half` [n] steps of each place [n]; NaN where no point is."""
     order = np.argsort(series.steps, kind="stable")
     steps, values = series.steps[order], series.values[order]
     begins = steps.searchsorted(places - half)
@@ -102,7 +104,7 @@ def _window_means(series: Series, places: NDArray[np.float64], half: float) -> N
         ])  # fmt: skip
 
 
-def _band(part: int, rows: NDArray[np.float64]) -> Packed:
+def _band(group: int, rows: NDArray[np.float64]) -> Packed:
     """Return a band as JSON; `rows` are [4, n]: steps, means, lower and upper ends."""
     steps, middle, low, high = rows.tolist()
-    return {"part": part, "steps": steps, "middle": middle, "low": low, "high": high}
+    return {"part": group, "steps": steps, "middle": middle, "low": low, "high": high}

@@ -1,6 +1,7 @@
 """Build HTML elements with every text escaped."""
 
 import json
+import re
 from html import escape
 
 from rlvitals.errors import harmless
@@ -25,7 +26,7 @@ def el(name: str, /, *children: str, **attributes: str | int | bool | None) -> H
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    if name in ("meta", "input", "br"):
+    if name in ("meta", "input", "br", "wbr"):
         return Html(f"<{name}{attribute_text}>")
     return Html(f"<{name}{attribute_text}>{join(*children)}</{name}>")
 
@@ -33,6 +34,18 @@ def el(name: str, /, *children: str, **attributes: str | int | bool | None) -> H
 def join(*children: str) -> Html:
     """Concatenate elements and escaped texts."""
     return Html("".join(c if isinstance(c, Html) else escape(harmless(c)) for c in children))
+
+
+def breakable(text: str) -> Html:
+    """Return a text whose long names may be broken after `_`, `/`, `.` and `-`.
+
+    Names of fewer than 20 characters fit into a column of a phone.
+    """
+    return Html(re.sub(r"\S{20,}", _break_name, join(text)))
+
+
+def _break_name(match: re.Match[str]) -> str:
+    return re.sub(r"(?<=[_/.-])(?=[^\W_])", el("wbr"), match[0])
 
 
 def paragraphs(text: str) -> Html:

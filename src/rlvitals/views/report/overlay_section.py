@@ -20,9 +20,6 @@ from rlvitals.views.report.elements import chart, section, table
 from rlvitals.views.report.markup import Html, el, join
 from rlvitals.views.report.page import Grid, Measure, Overlay
 
-OUTCOME_CHART_PIXELS = 320
-ALL_RUNS = -1  # stands for the number of a run in the anchors of this section
-
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
@@ -43,7 +40,7 @@ def overlay(runs: Sequence[ComparedRun]) -> Overlay:
     except UsageError as error:
         return drawer.overlay(f"The outcomes of these runs are not compared: {error.problem}")
     labels = [group.label for group in drawer.groups]
-    outcome = drawer.chart(result.metric, OUTCOME_CHART_PIXELS)
+    outcome = drawer.chart(result.metric, 320)
     drawn = drawer.overlay(
         comparison_text.headline(result), "" if outcome is None else result.metric
     )
@@ -70,24 +67,26 @@ class _Drawer:
 
     def __init__(self, runs: Sequence[ComparedRun], groups: Sequence[grouping.RunGroup]) -> None:
         self.runs, self.groups = runs, groups
-        parts = {id(m.trace): part for part, group in enumerate(groups) for m in group.members}
-        self.parts = [parts[id(run.trace)] for run in runs]
+        numbers = {id(m.trace): n for n, group in enumerate(groups) for m in group.members}
+        self.group_numbers = [numbers[id(run.trace)] for run in runs]
         self.first = min(run.trace.first_step for run in runs)
         self.last = max(run.trace.last_step for run in runs)
 
     def chart(self, name: str, tall: int = 0) -> Chart | None:
         """Draw a metric of all runs; None where fewer than two log it."""
         logged = [
-            (run.name, series, part)
-            for run, part in zip(self.runs, self.parts, strict=True)
+            (run.name, series, number)
+            for run, number in zip(self.runs, self.group_numbers, strict=True)
             if (series := run.trace.get(name)) is not None and len(series)
         ]
         if len(logged) < 2:  # noqa: PLR2004 - two lines lie over each other
             return None
         lines = tuple(
             # A group's mean is drawn over its runs: no run needs an average of its own.
-            figure.Line(label, name, series, 0, part, smooth=self.parts.count(part) == 1)
-            for label, series, part in logged
+            figure.Line(
+                label, name, series, 0, number, smooth=self.group_numbers.count(number) == 1
+            )
+            for label, series, number in logged
         )
         metric = metrics.find(name)
         panel = figure.Panel(
@@ -133,10 +132,14 @@ class _Drawer:
             unit=self.runs[0].trace.step_unit,
         )
 
-    def _label(self, part: int) -> str:
+    def _label(self, number: int) -> str:
         """Return a group's label in the legend; of a single run with its name."""
-        label = self.groups[part].label
-        names = [run.name for run, of in zip(self.runs, self.parts, strict=True) if of == part]
+        label = self.groups[number].label
+        names = [
+            run.name
+            for run, other in zip(self.runs, self.group_numbers, strict=True)
+            if other == number
+        ]
         return label if len(names) > 1 or names[0] in label else f"{names[0]}: {label}"
 
 
@@ -168,13 +171,13 @@ def answer(drawn: Overlay, packed: Packed) -> Html:
 def evidence(drawn: Overlay, packed: Packed) -> Html:
     """Return the settings that differ, and a chart of each metric."""
     settings = section("Settings that differ", table(drawn.settings))
-    blocks = [settings.laid_out(ALL_RUNS)]
+    blocks = [settings.laid_out(-1)]  # the anchors of runs begin at 0
     if drawn.measures:
         charts = _documents(packed)[drawn.outcome is not None :]
         metric_section = sections.measures(drawn.measures)
         legend = el("p", overlays.legend(charts), class_="about")
         inner = join(legend, metric_section.inner)
-        blocks.append(replace(metric_section, inner=inner).laid_out(ALL_RUNS))
+        blocks.append(replace(metric_section, inner=inner).laid_out(-1))
     return el("section", *blocks, class_="all-runs")
 
 

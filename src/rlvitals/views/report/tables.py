@@ -18,7 +18,6 @@ from rlvitals.views.report.page import Grid
 MAX_EVENT_ROWS = 200
 MAX_REPORT_TABLE_ROWS = 24  # latest rows of a logged table
 MAX_TEXT_ROWS = 8  # latest texts of a key
-RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
 
 
 def moment(seconds: float | None) -> str:
@@ -206,7 +205,7 @@ def differing_settings(runs: Sequence[tuple[str, Trace]]) -> Grid:
         name
         for name in sorted({name for trace in traces for name in trace.settings})
         if len({str(trace.settings.get(name, "")) for trace in traces}) > 1
-        and not name.startswith(RECORDER_PREFIX)
+        and not name.startswith("rlvitals/")  # what the recorder adds: name, tags, id
     ]
     if not differing:
         return Grid((), (), "None: the runs log the same settings.")
