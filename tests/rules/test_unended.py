@@ -170,7 +170,7 @@ def test_what_ended_a_run_is_said_with_its_step(cycle, said):
 
 
 def test_a_crash_has_no_limit_and_a_run_that_ends_short_has_one():
-    run = made.trace(settings={"total_steps": 400_000}, outcome__return=made.rising())
+    run = replace(made.trace(outcome__return=made.rising()), budget=Budget(400_000, "a setting"))
     crash = ended_early.RULE.ask(replace(run, lifecycle=Lifecycle(exit_code=3)))
     assert crash.severity is Severity.ERROR
     assert phrases.limit(crash) == ""

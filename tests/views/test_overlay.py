@@ -16,6 +16,7 @@ from rlvitals.views.charts import overlay as overlays
 from rlvitals.views.charts.chart import Chart, Packer
 from rlvitals.views.figures.figure import Line, Panel
 from rlvitals.views.report import html, overlay_section
+from rlvitals.views.report.markup import breakable
 from rlvitals.views.report.overlay_section import ComparedRun
 
 STEPS = np.arange(0, 101)
@@ -149,6 +150,20 @@ def test_a_report_of_one_run_has_no_overlay():
     assert Elements(page).data["overlay"] is None
 
 
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("learning_rate", ["learning_rate"]),
+        ("optimiser/weight_decay_start", ["optimiser/", "weight_", "decay_", "start"]),
+        ("entropy_coefficient=1.5e-05", ["entropy_", "coefficient=1.5e-05"]),
+        ("short words of a long text", ["short words of a long text"]),
+        ("a&b_<script>.alert_long_name", ["a&amp;b_&lt;script&gt;.", "alert_", "long_", "name"]),
+    ],
+)
+def test_long_names_may_break_between_words_and_never_in_numbers(text, pieces):
+    assert breakable(text).split("<wbr>") == pieces
+
+
 @needs_browser
 def test_a_long_name_of_a_setting_breaks_between_its_words_on_a_phone(tmp_path):
     names = ("optimiser/weight_decay_of_all_parameters", "exploration.entropy_coefficient_final")
@@ -171,6 +186,27 @@ def test_a_long_name_of_a_setting_breaks_between_its_words_on_a_phone(tmp_path):
         assert len(lines) > 2 * len(names)
         assert set(lines) == {1}
         assert page.run("document.documentElement.scrollWidth") == 380
+
+
+@needs_browser
+def test_a_band_that_reaches_below_zero_is_drawn_on_a_log_scale(tmp_path):
+    losses = [series(100.0 ** (1 + seed * STEPS / 100)) for seed in range(3)]
+    runs = compared(*(
+        trace(50, seed, **{"optimiser/loss": loss}) for seed, loss in enumerate(losses)
+    ), path="runs")  # fmt: skip
+    drawn = overlay_section.overlay(runs)
+    assert min(drawn.bands["all-metric-optimiser/loss"][0]["low"]) < 0
+    path = tmp_path / "report.html"
+    path.write_text(page_of(runs), encoding="utf-8")
+    with Browser() as browser:
+        page = browser.open(path, height=3000)
+        page.settle()
+        chart = "document.querySelector('[data-chart=\"all-metric-optimiser/loss\"]')"
+        if not page.run(f"{chart}.querySelector('.chart-notes').textContent.includes('log')"):
+            page.run(f"{chart}.querySelector('.scale').click()")
+        assert "log scale" in page.run(f"{chart}.querySelector('.chart-notes').textContent")
+        assert "NaN" not in page.run(f"{chart}.querySelector('.band').getAttribute('d')")
+        assert page.complaints() == []
 
 
 @needs_browser

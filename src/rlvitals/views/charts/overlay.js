@@ -15,10 +15,15 @@ class Overlay extends Chart {
     const { area } = this;
     const clip = svg("svg", { x: area.left, y: area.top, width: area.right - area.left, height: area.bottom - area.top,
       viewBox: `${area.left} ${area.top} ${area.right - area.left} ${area.bottom - area.top}` });
+    // A log scale has no place for an end at or below 0: it lies under the chart.
+    const edge = (value) => {
+      const y = area.y(value);
+      return (Number.isFinite(y) ? Math.min(Math.max(y, area.top - EDGE), area.bottom + EDGE) : area.bottom + EDGE).toFixed(1);
+    };
     for (const band of this.told.bands) {
       const xs = band.steps.map((step) => area.x(step));
-      const there = band.high.map((value, at) => `${xs[at].toFixed(1)} ${area.y(value).toFixed(1)}`);
-      const back = band.low.map((value, at) => `${xs[at].toFixed(1)} ${area.y(value).toFixed(1)}`).reverse();
+      const there = band.high.map((value, at) => `${xs[at].toFixed(1)} ${edge(value)}`);
+      const back = band.low.map((value, at) => `${xs[at].toFixed(1)} ${edge(value)}`).reverse();
       clip.append(svg("path", { class: `band curve${band.part % 8}`, d: `M${[...there, ...back].join("L")}Z` }));
       clip.append(svg("path", { class: `line middle curve${band.part % 8}`, d: path(xs, band.middle.map((value) => area.y(value))) }));
     }

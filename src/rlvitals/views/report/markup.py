@@ -26,7 +26,7 @@ def el(name: str, /, *children: str, **attributes: str | int | bool | None) -> H
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    if name in ("meta", "input", "br", "wbr"):
+    if name in ("meta", "input", "br"):
         return Html(f"<{name}{attribute_text}>")
     return Html(f"<{name}{attribute_text}>{join(*children)}</{name}>")
 
@@ -45,7 +45,8 @@ def breakable(text: str) -> Html:
 
 
 def _break_name(match: re.Match[str]) -> str:
-    return re.sub(r"(?<=[_/.-])(?=[^\W_])", el("wbr"), match[0])
+    # After `.` and `-` not before a digit: numbers such as 0.01 and 1e-05 stay whole.
+    return re.sub(r"(?<=[_/])(?=[^\W_])|(?<=[.-])(?=[^\W\d_])", "<wbr>", match[0])
 
 
 def paragraphs(text: str) -> Html:
