@@ -93,8 +93,9 @@ def _window_means(
     series: Series, places: NDArray[np.float64], half: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the mean within `half` [n] steps of each place [n]; NaN where no point is."""
-    order = np.argsort(series.steps, kind="stable")
-    steps, values = series.steps[order], series.values[order]
+    if (series.steps[1:] < series.steps[:-1]).any():
+        series = series.where(np.argsort(series.steps, kind="stable"))
+    steps, values = series.steps, series.values
     begins = steps.searchsorted(places - half)
     ends = steps.searchsorted(places + half, side="right")
     with np.errstate(over="ignore"):
@@ -106,5 +107,6 @@ def _window_means(
 
 def _band(group: int, rows: NDArray[np.float64]) -> Packed:
     """Return a band as JSON; `rows` are [4, n]: steps, means, lower and upper ends."""
-    steps, middle, low, high = rows.tolist()
+    # Eight digits are more than a screen shows, and half of the text of all of them.
+    steps, middle, low, high = ([float(f"{value:.8g}") for value in row] for row in rows)
     return {"part": group, "steps": steps, "middle": middle, "low": low, "high": high}
