@@ -126,13 +126,25 @@ def test_groups_and_tasks(tmp_path):
     assert found["rollout/dead_groups/b"] == [1.0]
     assert "rollout/length_reward_correlation" not in found  # of four rollouts
     for metric, numbers in (
-        ("rollout/equal_groups/acc", [1, 0]),
+        ("rollout/equal_groups/acc", [1]),  # the quarter that is paid most
         ("rollout/dead_groups/b", [4, 5]),
         ("rollout/task_reward/b", [4, 5]),
         ("reward/group_zero_std", [4, 5]),
-        ("reward/component/acc", [2, 4, 5, 0, 1, 3]),
+        ("reward/component/acc", [2, 4, 5]),
     ):
         assert evidence.find(rollouts, metric, 0, 0, is_above=True).tolist() == numbers, metric
+
+
+def test_a_metric_that_every_rollout_has_is_shown_by_its_end(tmp_path):
+    rows = [graded(0, n // 4, "x" * (n + 1), 0.5, 0.5) for n in range(40)]
+    rollouts = read(tmp_path / "rollouts", *rows)
+    longest = evidence.find(rollouts, "language/length_mean", 0, 0, is_above=True)
+    assert longest.tolist() == [*range(39, 29, -1)]
+    shortest = evidence.find(rollouts, "language/length_mean", 0, 0, is_above=False)
+    assert shortest.tolist() == [*range(10)]
+    alike = evidence.find(rollouts, "reward/mean", 0, 0, is_above=True)
+    assert sorted(alike.tolist()) == [*range(40)]  # none shows it more than another
+    assert not len(evidence.find(rollouts, "reward/mean", 1, 9, is_above=True))
 
 
 def test_length_and_reward_within_groups(tmp_path):

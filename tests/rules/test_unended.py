@@ -8,12 +8,14 @@ import pytest
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word, describe_end
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules.outcome import episodes_never_end, return_collapse, return_oscillates
 from rlvitals.rules.policy import updates_cut_short
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import standing
-from rlvitals.rules.throughput import no_new_rows
+from rlvitals.rules.throughput import ended_early, no_new_rows
 from rlvitals.types import Budget, Lifecycle, Series
+from rlvitals.views import phrases
 
 CARTPOLE = {"env_id": "CartPole-v1"}
 HOUR = 3600.0
@@ -165,6 +167,32 @@ def test_what_ended_a_run_is_said_with_its_step(cycle, said):
     run = replace(made.trace(outcome__return=made.rising()), lifecycle=cycle)
     assert describe_end(run) == said
     assert cycle.failed == (diagnose(run).verdict.word is Word.FAILED)
+
+
+def test_a_crash_has_no_limit_and_a_run_that_ends_short_has_one():
+    run = replace(made.trace(outcome__return=made.rising()), budget=Budget(400_000, "a setting"))
+    crash = ended_early.RULE.ask(replace(run, lifecycle=Lifecycle(exit_code=3)))
+    assert crash.severity is Severity.ERROR
+    assert phrases.limit(crash) == ""
+    short = ended_early.RULE.ask(replace(run, lifecycle=Lifecycle(live=False)))
+    assert short.severity is Severity.NOTE
+    assert phrases.limit(short).startswith("0.9 (share of the budget")
+
+
+@pytest.mark.parametrize(
+    ("metric", "on_curve", "observed", "is_high"),
+    [
+        ("language/length_mean", True, 900.0, True),
+        ("language/length_mean", True, 9.0, False),
+        ("reward/mean", False, 40.0, False),  # 40 updates of a reward that is too low
+        ("language/truncated_share", False, 0.1, True),
+        ("language/length_mean", False, 40.0, True),
+    ],
+)
+def test_the_values_that_show_a_fault_are_those_of_its_side(metric, on_curve, observed, is_high):
+    bound = Bound(20.0, "a limit")
+    finding = Finding("", Severity.NOTE, metric, 0, 1, observed, bound, limit_on_curve=on_curve)
+    assert finding.is_high is is_high
 
 
 def test_a_log_that_stopped_long_ago_is_over():

@@ -298,6 +298,9 @@ def test_the_headline_says_who_is_better_or_why_nobody_can_say(root, client):
     few = page(seeds["low"][0], seeds["high"][0])
     assert "Too few seeds to compare high with low" in few
     assert "nobody can tell" not in few
+    assert "Each line is a run." in few
+    assert "thick line" not in few
+    assert "thick line the mean" in page(*seeds["low"], *seeds["high"])
 
 
 def test_every_endpoint_is_documented(client):

@@ -16,7 +16,7 @@ from rlvitals.views.report.page import Subject
 
 NOW = 1.7e9
 EVIL = "</script></textarea><img src=x onerror=\"document.title='owned'\"> & <!-- '\u2028\u202e\x1b"
-INLINE = {"b", "code", "span", "strong", "a", "output"}
+INLINE = {"b", "code", "span", "strong", "a", "output", "wbr"}
 
 
 def told(name, facts=None, events=()):

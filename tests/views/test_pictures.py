@@ -15,17 +15,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from matplotlib.text import Annotation, Text
 
+from rlvitals.types import Series
 from rlvitals.views.drawing import canvas, files
 from rlvitals.views.drawing.axes import Short, short
 from rlvitals.views.drawing.text_fit import cut, drawable, middle_cut, width, wrap
 from rlvitals.views.drawing.themes import THEMES
 from rlvitals.views.figures import FIGURES
+from rlvitals.views.figures.figure import Line, Panel, Picture
 from rlvitals.views.figures.panels import picture
 
 BY_NAME = {figure.name: figure for figure in FIGURES}
 TRAINED = "rlhf.png"  # of a training of minutes, which is not repeated
 PAGE = "report.png"  # drawn by Chromium, where there is one
 SERVED = "serve.png"  # of the live page, by Chromium too: it says how long ago
+LOSS = Series(np.arange(50), np.full(50, np.nan), np.linspace(2, 1, 50))
 LOOKS = HERE / "golden" / "pictures"
 TOLERANCE = 6.0  # of 255, root mean square: other fonts of another release stay within it
 ALIKE = (
@@ -115,6 +118,15 @@ def test_no_text_is_cut_off_or_lies_over_another(names):
                 first.get_text(),
                 two.get_text(),
             )
+
+
+def test_powers_of_units_are_raised():
+    panel = Panel("Value loss", "return^2", (Line("a", "value/loss", LOSS),))
+    drawing = Picture("value", "Value", "", ("a",), "steps", 0, 50, (panel,), columns=1)
+    drawn = canvas.draw(drawing, THEMES["light"], 60)
+    texts = [text.get_text().strip() for text in drawn.findobj(Text)]
+    assert "return²" in texts
+    assert not any("^" in text for text in texts)
 
 
 def _limit(text):

@@ -55,6 +55,19 @@ def test_no_run_and_many_runs(columns, rows):
     assert "run_150" in screen
 
 
+@pytest.mark.parametrize(
+    ("selected", "texts"),
+    [(0, ["9 more below"]), (6, ["4 more above", "5 more below"]), (12, ["9 more above"])],
+)
+def test_the_runs_that_have_no_room_are_counted(selected, texts):
+    many = [WatchedRun(f"run_{number:02}", "over") for number in range(13)]
+    lines = plain(frame(many, selected, 80, 24, HEAD), width=80).split("\n")
+    assert sum("run_" in line for line in lines[1:5]) == 4
+    assert lines[5] == f"── {', '.join(texts)} ".ljust(80, "─")
+    few = plain(frame(many[:4], 0, 80, 24, HEAD), width=80).split("\n")
+    assert few[5] == "─" * 80
+
+
 def test_names_that_differ_at_their_ends_stay_apart():
     names = [f"CartPole-v1__ppo__{seed}__1795432785" for seed in (1, 2)]
     screen = plain(frame([WatchedRun(name, "over") for name in names], 0, 80, 24, HEAD), width=80)

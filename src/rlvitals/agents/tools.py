@@ -108,9 +108,8 @@ def samples(workspace: Workspace, arguments: Arguments) -> str:
         return plain(rollout_list.full(number, rollouts.read_sample(number)))
     if "rule" in arguments:
         finding = _case(workspace.diagnosis(name), arguments["rule"]).finding
-        is_above = finding.observed > finding.bound.value
         indices = rollout_evidence.find(
-            rollouts, finding.metric, finding.began, finding.ended, is_above=is_above
+            rollouts, finding.metric, finding.began, finding.ended, is_above=finding.is_high
         )
     else:
         step = _whole_number(arguments["step"], "step") if "step" in arguments else None

@@ -72,10 +72,10 @@ def labels(
             hint="one label for each run, in their order",
         )
     path_counts = Counter(index for index, _, _ in results)
-    name_counts = Counter(run.name for _, run, _ in results)
+    default_names = _default_names([run for _, run, _ in results])
     names = []
     for number, (index, run, _) in enumerate(results):
-        name = run.name if name_counts[run.name] == 1 else f"{run.root.name} {run.name}"
+        name = default_names[number]
         if user_labels and len(user_labels) == paths:
             name = (
                 user_labels[index]
@@ -86,6 +86,23 @@ def labels(
             name = user_labels[number]
         names.append(name)
     return names
+
+
+def _default_names(runs: "Sequence[Run]") -> list[str]:
+    """Return the name of each run; of equal names with the folders that tell the runs apart."""
+    name_counts = Counter(run.name for run in runs)
+    names = [
+        run.name if name_counts[run.name] == 1 else f"{run.root.name} {run.name}" for run in runs
+    ]
+    counts = Counter(names)
+    equal = [run.root.absolute() for run, name in zip(runs, names, strict=True) if counts[name] > 1]
+    if len(set(equal)) < 2:  # noqa: PLR2004 - one folder has no other to be told from
+        return names
+    common = os.path.commonpath(equal)
+    return [
+        name if counts[name] == 1 else os.path.relpath(run.root.absolute(), common)
+        for run, name in zip(runs, names, strict=True)
+    ]
 
 
 def judge_index(index: "Index", *, judge_all: bool = False) -> None:

@@ -1,8 +1,9 @@
 """Write a self-contained page about runs: verdict, findings and evidence.
 
 The file contains its charts, script and style: it opens without a network connection and can be
-printed. A page about several runs starts with a table. --markdown writes a text for a pull
-request instead, to the standard output or the file of --output.
+printed. A page about several runs starts with their comparison and has a chart of each metric with
+the curves of all of them. --markdown writes a text for a pull request instead, to the standard
+output or the file of --output.
 
 exit code: 0  written
            2  wrong usage
@@ -18,6 +19,7 @@ examples:
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +30,7 @@ from rlvitals.errors import UsageError
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
-    from rlvitals.views.report.page import Subject, Unread
+    from rlvitals.views.report.page import Overlay, Subject, Unread
 
 REPORT_FILE = "report.html"
 
@@ -69,11 +71,39 @@ def run(args: Namespace) -> int:
         subject(name, run, answer, flags.settings_for(args.runs[index], args), now_s, limit)
         for name, (index, run, answer) in zip(names, results, strict=True)
     ]
+    overlay = (
+        None if args.markdown else _overlay(subjects, [args.runs[index] for index, _, _ in results])
+    )
     subjects = [*(Unread(error.where, error) for error in unreadable), *_worst_first(subjects)]
-    text = markdown.document(subjects) + "\n" if args.markdown else _html(subjects, now_s)
+    text = markdown.document(subjects) + "\n" if args.markdown else _html(subjects, now_s, overlay)
     _write(text, args)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
     return EXIT_UNREADABLE if unreadable else EXIT_OK
+
+
+def _overlay(subjects: "Sequence[Subject | Unread]", paths: Sequence[Path]) -> "Overlay | None":
+    """Compare the runs in their order; None for a single run. `paths`: the path of each."""
+    from rlvitals.views.report import overlay_section
+    from rlvitals.views.report.page import Subject
+
+    read = [subject for subject in subjects if isinstance(subject, Subject)]
+    if len(read) < 2:  # noqa: PLR2004 - a comparison
+        return None
+    common = os.path.commonpath([path.absolute().parent for path in paths])
+    names = Counter(subject.summary.name for subject in read)
+    counts = Counter(paths)
+    runs = [
+        overlay_section.ComparedRun(
+            subject.summary.name,
+            subject.summary.found.trace,
+            # The path of several runs is their group's label, a single run has its own name.
+            os.path.relpath(path, common)
+            if counts[path] > 1 or names[subject.summary.name] > 1
+            else subject.summary.name,
+        )
+        for subject, path in zip(read, paths, strict=True)
+    ]
+    return overlay_section.overlay(runs)
 
 
 def _worst_first(subjects: "Sequence[Subject | Unread]") -> "list[Subject | Unread]":
@@ -89,7 +119,7 @@ def _worst_first(subjects: "Sequence[Subject | Unread]") -> "list[Subject | Unre
     return [by_found[id(diagnosis)] for _, diagnosis in runs_table.worst_first(judged)]
 
 
-def _html(subjects: "Sequence[Subject | Unread]", now_s: float) -> str:
+def _html(subjects: "Sequence[Subject | Unread]", now_s: float, overlay: "Overlay | None") -> str:
     from rlvitals.views.report import contents, html
     from rlvitals.views.report.page import Unread
 
@@ -97,7 +127,7 @@ def _html(subjects: "Sequence[Subject | Unread]", now_s: float) -> str:
         subject if isinstance(subject, Unread) else contents.page(subject, number)
         for number, subject in enumerate(subjects)
     ]
-    return html.document(pages, now_s)
+    return html.document(pages, now_s, overlay)
 
 
 def _write(text: str, args: Namespace) -> None:

@@ -149,7 +149,7 @@ def _prove(rollouts: "Rollouts", args: Namespace) -> list[int]:
         finding.metric,
         finding.began,
         finding.ended,
-        is_above=finding.observed > finding.bound.value,
+        is_above=finding.is_high,
     )
     return [int(number) for number in evidence_rows]
 

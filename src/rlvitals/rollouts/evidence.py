@@ -61,8 +61,9 @@ def find(
     """Return the indices of the rollouts that show a metric from one step to another, best first.
 
     `is_above` says whether the finding is that the metric is too high: then the highest come
-    first, else the lowest; of equal ones the newest. Raises UsageError where the rollouts do not
-    record what it counts.
+    first, else the lowest; of equal ones the newest. Every rollout has a length or a reward: of
+    such a metric only the quarter at that end shows the finding. Raises UsageError where the
+    rollouts do not record what it counts.
     """
     values = _values(rollouts, metric)
     if values is None:
@@ -74,7 +75,11 @@ def find(
     steps = rollouts.rows["step"]
     inside = (steps >= began) & (steps <= ended) & np.isfinite(values)
     indices = rollouts.indices(inside)
+    if not len(indices):
+        return indices
     order = -values[indices] if is_above else values[indices]
+    at_the_end = order <= np.percentile(order, 25)
+    indices, order = indices[at_the_end], order[at_the_end]
     return indices[np.lexsort((-steps[indices], order))]
 
 

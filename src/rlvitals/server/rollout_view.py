@@ -84,7 +84,10 @@ def proof(rollouts: Rollouts, diagnosis: Diagnosis, rule: str) -> Html:
         raise UsageError(f"{rule!r} is no finding of this run", where="rule")
     indices = _find_proof(rollouts, finding)
     samples = [(int(i), rollouts.read_sample(int(i))) for i in indices[:MAX_SHOWN_SAMPLES]]
-    head = f"{len(indices):,} rollouts show {rule}, those that show it best first."
+    is_cut = len(indices) > MAX_SHOWN_SAMPLES
+    more = f"; the first {MAX_SHOWN_SAMPLES} are shown" if is_cut else ""
+    noun = "rollout shows" if len(indices) == 1 else "rollouts show"
+    head = f"{len(indices):,} {noun} {rule}, those that show it best first{more}."
     return join(el("p", head, class_="about"), *(_sample(i, s, prompt=True) for i, s in samples))
 
 
@@ -104,8 +107,9 @@ def provable(rollouts: Rollouts | None, diagnosis: Diagnosis) -> list[str]:
 
 
 def _find_proof(rollouts: Rollouts, finding: Finding) -> NDArray[np.int64]:
-    is_above = finding.observed > finding.bound.value
-    return evidence.find(rollouts, finding.metric, finding.began, finding.ended, is_above=is_above)
+    return evidence.find(
+        rollouts, finding.metric, finding.began, finding.ended, is_above=finding.is_high
+    )
 
 
 def _steps(rollouts: Rollouts) -> list[int]:

@@ -78,7 +78,7 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
         *_finding_sections(page, diagnosis),
         *_rollout_sections(extras.rollouts),
         *_composition_sections(reward_charts, layered),
-        sections.measures(page),
+        sections.measures(page.measures),
         *sections.data_sections(page),
         *_console_sections(extras.console_files),
         sections.coverage_section(page.unjudged),

@@ -59,7 +59,7 @@ def document(name: str, result: Diagnosis | VitalsError) -> dict[str, Json]:
 def cause(case: Case, trace: Trace) -> dict[str, Json]:
     """Return a root cause with its evidence, what it explains and the first remedy."""
     finding = case.finding
-    evidence = finding.evidence or (phrases.limit(finding),)
+    evidence = finding.evidence or tuple(filter(None, [phrases.limit(finding)]))
     tries = finding.remedies or tuple(map(remedies.neutral, case.rule.remedies))
     explained = [symptom.rule.name for symptom in flat(case)[1:]]
     members: dict[str, Json] = {

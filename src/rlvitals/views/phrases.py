@@ -89,7 +89,9 @@ def curve(finding: Finding, trace: Trace) -> Curve | None:
 
 
 def limit(finding: Finding) -> str:
-    """Return the limit, its origin and the observed value."""
+    """Return the limit, its origin and the observed value; empty where none was compared."""
+    if not finding.has_limit:
+        return ""
     return (
         f"{number(finding.bound.value)} ({finding.bound.origin}); "
         f"observed {number(finding.observed)}"
@@ -103,7 +105,7 @@ def details(case: Case, trace: Trace) -> tuple[Line, ...]:
     tries = finding.remedies or tuple(map(remedies.neutral, rule.remedies))
     return (
         Line("steps", step_range(finding, trace)),
-        Line("limit", limit(finding)),
+        *([Line("limit", text)] if (text := limit(finding)) else []),
         *(Line("evidence", text) for text in finding.evidence),
         *(Line("speaks against", text) for text in finding.counter),
         *([Line("false alarms", text)] if (text := false_alarm_rate(case, trace.profile)) else []),

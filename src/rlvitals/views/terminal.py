@@ -72,12 +72,12 @@ def _case(case: Case, trace: Trace) -> RenderableType:
     curve = phrases.curve(case.finding, trace)
     chart = None if curve is None else Chart(curve, case.finding.began, trace, colour)
     for line in phrases.details(case, trace):
-        if chart is not None and line.label == "limit":
-            rows.add_row(Text(), chart)
         # A label is written once for consecutive lines: three remedies share one "try".
         row_label = "" if line.label == label else line.label
         label = line.label
         rows.add_row(Text(row_label, "dim"), Text(harmless(line.text)))
+        if chart is not None and line.label == "steps":
+            rows.add_row(Text(), chart)
     if case.symptoms:
         rows.add_row(Text("explains", "dim"), Group(*_symptoms(case.symptoms)))
     for line in phrases.consequences(case):

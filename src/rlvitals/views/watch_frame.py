@@ -48,7 +48,7 @@ def frame(runs: Sequence[WatchedRun], selected: int, columns: int, rows: int, he
         if number == selected:
             line.stylize("reverse")
         lines.append(line)
-    lines.append(Text("─" * columns, "dim"))
+    lines.append(_rule(first, len(runs) - first - list_rows, columns))
     if runs:
         run = runs[min(selected, len(runs) - 1)]
         lines += _details(run, columns, rows - len(lines) - 1)
@@ -56,6 +56,14 @@ def frame(runs: Sequence[WatchedRun], selected: int, columns: int, rows: int, he
     return Text("\n").join(
         (*lines[: rows - 1], Text(_cut("up/down: run · q: quit", columns), "dim"))
     )
+
+
+def _rule(above: int, below: int, columns: int) -> Text:
+    """Return the rule below the list, which counts the runs that the list has no room for."""
+    counts = [f"{count:,} more {side}" for count, side in ((above, "above"), (below, "below"))
+              if count]  # fmt: skip
+    start = f"── {', '.join(counts)} " if counts else ""
+    return Text(start.ljust(columns, "─"), "dim")
 
 
 def _run_line(run: WatchedRun, width: int, columns: int) -> Text:

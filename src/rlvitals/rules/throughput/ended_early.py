@@ -65,6 +65,7 @@ def _finding(trace: Trace, summary: str, severity: Severity, share: float | None
         observed=1.0 if share is None else share,
         bound=SPENT.bound(trace, "share of the budget that a complete run spends"),
         limit_on_curve=False,
+        has_limit=severity is Severity.NOTE,
     )
 
 

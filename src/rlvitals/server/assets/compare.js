@@ -1,27 +1,4 @@
-/* The page of a comparison: every run's outcome over the others, and the groups' bands. */
-
-class Overlay extends Chart {
-  draw(width) {
-    if (this.fresh && this.width === (width ?? Math.floor(this.place.clientWidth))) return;
-    super.draw(width);
-    if (!this.area) return;
-    const layer = this.canvas.querySelector(".below");
-    const { area } = this;
-    this.canvas.classList.toggle("single", !this.told.bands.length); // no mean is drawn over the runs
-    const clip = svg("svg", { x: area.left, y: area.top, width: area.right - area.left, height: area.bottom - area.top,
-      viewBox: `${area.left} ${area.top} ${area.right - area.left} ${area.bottom - area.top}` });
-    for (const band of this.told.bands) {
-      const xs = band.steps.map((step) => area.x(step));
-      const there = band.high.map((value, at) => `${xs[at].toFixed(1)} ${area.y(value).toFixed(1)}`);
-      const back = band.low.map((value, at) => `${xs[at].toFixed(1)} ${area.y(value).toFixed(1)}`).reverse();
-      clip.append(svg("path", { class: `band curve${band.part % 8}`, d: `M${[...there, ...back].join("L")}Z` }));
-      clip.append(svg("path", { class: `line middle curve${band.part % 8}`, d: path(xs, band.middle.map((value) => area.y(value))) }));
-    }
-    layer.append(clip);
-    this.under.querySelectorAll(".key").forEach((key) => key.remove());
-    this.under.prepend(...this.told.groups.map((name, at) => html("span", { class: `key curve${at % 8}` }, name)));
-  }
-}
+/* The page of a comparison: its chart of all runs. */
 
 function startCompare(data) {
   const column = unpacker(data.columns);

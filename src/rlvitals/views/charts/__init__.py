@@ -9,5 +9,6 @@ CHART_SCRIPTS: tuple[str, ...] = (
     "marks.js",
     "chart.js",
     "moves.js",
+    "overlay.js",
 )
 CHART_STYLE = "charts.css"

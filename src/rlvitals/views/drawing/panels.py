@@ -280,7 +280,8 @@ def _title(
     )  # fmt: skip
     is_implied = panel.unit == "1" or panel.unit.lower() in panel.title.lower()
     room = context.inches - width(title.get_text(), TEXT_SIZES["title"], bold=True) - 0.2  # inches
-    unit_texts = [text for text in ("" if is_implied else panel.unit, scaled) if text]
+    unit_name = "" if is_implied else panel.unit.replace("^2", "²")
+    unit_texts = [text for text in (unit_name, scaled) if text]
     unit = ", ".join(unit_texts)
     if unit and width(drawable(unit), TEXT_SIZES["ticks"]) > room:
         unit = cut(unit_texts[-1], max(0.0, room), TEXT_SIZES["ticks"])

@@ -85,8 +85,8 @@ class _Drawer:
         catalogued = metrics.find(name)
         bounded = [catalogued] if catalogued is not None and not catalogued.family else []
         unit = catalogued.unit if catalogued else ""
-        lines = (figure.Line(_title(name), name, series),)
-        panel = figure.Panel(_title(name), unit, lines, linear=name in LINEAR_METRICS)
+        lines = (figure.Line(metric_title(name), name, series),)
+        panel = figure.Panel(metric_title(name), unit, lines, linear=name in LINEAR_METRICS)
         return self._chart(annotate((self.subject,), panel, bounded), tall)
 
     def key_chart(self, key: str, series: Series) -> Chart:
@@ -101,7 +101,7 @@ class _Drawer:
             return None
         is_metric = finding.curve is None
         metric = metrics.find(curve.name) if is_metric else None
-        title = _title(curve.name) if is_metric else curve.name
+        title = metric_title(curve.name) if is_metric else curve.name
         return self._chart(
             figure.Panel(
                 title,
@@ -120,7 +120,7 @@ class _Drawer:
         return Chart(next(self.names), panel, self.trace.first_step, self.trace.last_step, tall)
 
 
-def _title(name: str) -> str:
+def metric_title(name: str) -> str:
     """Return a metric's title; for a family's member with its name."""
     metric = metrics.find(name)
     if metric is None:
@@ -219,7 +219,7 @@ def _share(change: Change) -> str:
 def _measures(drawer: _Drawer) -> Iterator[tuple[str, tuple[Measure, ...]]]:
     """Yield the metrics of each kind, sorted by name."""
     kinds: dict[str, list[Measure]] = {kind: [] for kind in KIND_TITLES}
-    for name in sorted(drawer.trace.series, key=_order):
+    for name in sorted(drawer.trace.series, key=catalogue_order):
         chart = drawer.metric(name)
         if chart is None:
             continue
@@ -246,7 +246,7 @@ def _unmapped_measures(
         yield f"Not mapped: shown, never judged{cut}", measures
 
 
-def _order(name: str) -> tuple[int, list[tuple[bool, int, str]]]:
+def catalogue_order(name: str) -> tuple[int, list[tuple[bool, int, str]]]:
     """Return a sort key: the catalogue's order, then members by number."""
     metric = metrics.find(name)
     position = metrics.CATALOGUE.index(metric) if metric else len(metrics.CATALOGUE)

@@ -9,7 +9,7 @@ from operator import itemgetter
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.manual_page import INLINE_MARKUP, blocks
 from rlvitals.views.phrases import Line
-from rlvitals.views.report.markup import Html, el, join, paragraphs
+from rlvitals.views.report.markup import Html, breakable, el, join, paragraphs
 from rlvitals.views.report.page import Grid
 
 NUMBER_CELL = re.compile(r"[+−-]?[\d.,]+(e[+-]?\d+)?( %| x| [kMG]?B)?")
@@ -97,7 +97,7 @@ def named_table(name: str, grid: Grid) -> Html:
 
 def table(grid: Grid) -> Html:
     """Return a table as HTML."""
-    head = el("thead", el("tr", *(el("th", text, scope="col") for text in grid.heads)))
+    head = el("thead", el("tr", *(el("th", breakable(text), scope="col") for text in grid.heads)))
     body = el("tbody", *(el("tr", *map(_cell, row)) for row in grid.rows))
     rows = el("table", *([head] if grid.heads else []), body)
     note = el("p", grid.note, class_="table-note") if grid.note else Html("")
@@ -109,4 +109,4 @@ def _cell(text: str) -> Html:
         return el("td", text, class_="number")
     if len(text) > LONG_CELL_CHARS or "\n" in text:
         return el("td", el("div", paragraphs(text), class_="text", tabindex="0"))
-    return el("td", text)
+    return el("td", breakable(text))

@@ -8,25 +8,35 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from typing import cast
 
 import rlvitals
 from rlvitals.views.charts import assets
-from rlvitals.views.charts.chart import Chart, Packer
-from rlvitals.views.report import sections
+from rlvitals.views.charts.chart import Chart, Packed, Packer
+from rlvitals.views.report import overlay_section, sections
 from rlvitals.views.report.markup import Html, el, json_in_html
-from rlvitals.views.report.page import Found, Page, Unread
+from rlvitals.views.report.page import Found, Overlay, Page, Unread
 from rlvitals.views.report.tables import moment
 
 
-def document(runs: Sequence[Page | Unread], now_s: float) -> str:
-    """Return the HTML document; `now` is its time in seconds since the epoch."""
+def document(runs: Sequence[Page | Unread], now_s: float, overlay: Overlay | None = None) -> str:
+    """Return the HTML document of its time in seconds since the epoch.
+
+    `overlay` compares the runs: it comes first, and its metrics after the table of the runs.
+    """
     script = assets.script(_read_asset("report.js"))
     style = assets.style(_read_asset("report.css"))
     several = len(runs) > 1
     name = f"{len(runs)} runs" if several else runs[0].name
     blocks: list[Html] = [el("h1", name)]
+    packed = data(runs, overlay)
+    shared = cast("Packed", packed["overlay"])
+    if overlay is not None:
+        blocks.append(overlay_section.answer(overlay, shared))
     if several:
         blocks.append(sections.overview(runs))
+    if overlay is not None:
+        blocks.append(overlay_section.evidence(overlay, shared))
     blocks += [_run(page, number, several=several) for number, page in enumerate(runs)]
     foot = f"rlvitals {rlvitals.__version__} · {moment(now_s)} UTC"
     body = el(
@@ -34,7 +44,7 @@ def document(runs: Sequence[Page | Unread], now_s: float) -> str:
         el("noscript", el("p", "The charts are drawn by a script, which is turned off here.")),
         el("main", *blocks),
         el("footer", foot),
-        el("script", Html(json_in_html(data(runs))), type="application/json", id="data"),
+        el("script", Html(json_in_html(packed)), type="application/json", id="data"),
         el("script", Html(script)),
     )
     head = el(
@@ -49,8 +59,8 @@ def document(runs: Sequence[Page | Unread], now_s: float) -> str:
     return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
 
 
-def data(runs: Sequence[Page | Unread]) -> dict[str, object]:
-    """Return the data of the charts: shared columns, and each run's charts."""
+def data(runs: Sequence[Page | Unread], overlay: Overlay | None = None) -> dict[str, object]:
+    """Return the data of the charts: shared columns, each run's charts, and those of all runs."""
     packer = Packer()
     documents = [
         {
@@ -64,7 +74,8 @@ def data(runs: Sequence[Page | Unread]) -> dict[str, object]:
         for number, page in enumerate(runs)
         if isinstance(page, Page)
     ]
-    return {"runs": documents, "columns": packer.columns}
+    shared = None if overlay is None else overlay_section.pack(overlay, packer)
+    return {"runs": documents, "overlay": shared, "columns": packer.columns}
 
 
 def charts(page: Page) -> Iterator[Chart]:

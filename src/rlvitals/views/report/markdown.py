@@ -102,6 +102,7 @@ def _lines(case: Case, depth: int = 0) -> Iterator[str]:
     tries = tries if len(tries) <= MAX_REMEDY_CHARS else f"{tries[: MAX_REMEDY_CHARS - 1]}…"
     summary = f"{_name(case.rule.name)} {safe(finding.summary)}"
     bound = f"{phrases.number(finding.bound.value)} ({safe(finding.bound.origin)})"
+    bound = bound if finding.has_limit else ""
     yield f"| {name} | {summary} | {finding.began:,} | {bound} | {safe(tries)} |"
     for symptom in case.symptoms:
         yield from _lines(symptom, depth + 1)

@@ -1,6 +1,7 @@
 """Build HTML elements with every text escaped."""
 
 import json
+import re
 from html import escape
 
 from rlvitals.errors import harmless
@@ -33,6 +34,19 @@ def el(name: str, /, *children: str, **attributes: str | int | bool | None) -> H
 def join(*children: str) -> Html:
     """Concatenate elements and escaped texts."""
     return Html("".join(c if isinstance(c, Html) else escape(harmless(c)) for c in children))
+
+
+def breakable(text: str) -> Html:
+    """Return a text whose long names may be broken after `_`, `/`, `.` and `-`.
+
+    Names of fewer than 20 characters fit into a column of a phone.
+    """
+    return Html(re.sub(r"\S{20,}", _break_name, join(text)))
+
+
+def _break_name(match: re.Match[str]) -> str:
+    # After `.` and `-` not before a digit: numbers such as 0.01 and 1e-05 stay whole.
+    return re.sub(r"(?<=[_/])(?=[^\W_])|(?<=[.-])(?=[^\W\d_])", "<wbr>", match[0])
 
 
 def paragraphs(text: str) -> Html:

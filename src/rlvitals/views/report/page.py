@@ -12,7 +12,7 @@ from rlvitals.rollouts.sample import Sample
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.events import Event
 from rlvitals.types import Series, Trace
-from rlvitals.views.charts.chart import Chart
+from rlvitals.views.charts.chart import Chart, Packed
 from rlvitals.views.phrases import Line
 
 
@@ -95,6 +95,27 @@ class Unjudged:
     reasons: tuple[Line, ...]  # reason, and its rules
     clear: tuple[str, ...]
     notes: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The comparison of several runs, and the charts that hold the curves of all of them."""
+
+    headline: str
+    explanation: str
+    labels: tuple[str, ...]  # of the groups, by the `part` of a chart's line
+    groups: Grid
+    outcome: Chart | None
+    bands: Mapping[str, list[Packed]]  # by chart
+    settings: Grid
+    measures: tuple[tuple[str, tuple[Measure, ...]], ...]  # by kind
+    unit: str  # of the steps
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """All charts, the outcome's first."""
+        charts = [measure.chart for _, group in self.measures for measure in group]
+        return tuple(charts) if self.outcome is None else (self.outcome, *charts)
 
 
 @dataclass(frozen=True, slots=True)

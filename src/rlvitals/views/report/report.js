@@ -4,13 +4,15 @@ const told = JSON.parse(document.getElementById("data").textContent);
 const column = unpacker(told.columns);
 const charts = new Map();
 
-for (const run of told.runs) {
+function drawCharts(run, kind) {
   const view = new View(run, column);
   for (const one of run.charts) {
     const place = document.querySelector(`[data-chart="${one.name}"]`);
-    if (place) charts.set(place, new Chart(place, one, view));
+    if (place) charts.set(place, new kind(place, one, view));
   }
 }
+if (told.overlay) drawCharts(told.overlay, Overlay);
+for (const run of told.runs) drawCharts(run, Chart);
 watchCharts(charts);
 
 /* Hide the metrics that lack one of the words. */
@@ -29,7 +31,7 @@ function search(run) {
     hits.textContent = words.length ? `${left} of ${every}` : every;
   });
 }
-document.querySelectorAll(".run").forEach(search);
+document.querySelectorAll(".run, .all-runs").forEach(search);
 
 /* Unfold what a link leads to. */
 function unfold() {

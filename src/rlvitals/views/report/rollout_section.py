@@ -34,10 +34,9 @@ def proofs(diagnosis: Diagnosis, path: Path, limit: int) -> tuple[Proof, ...]:
 
 
 def _proof(rollouts: Rollouts, rule: str, finding: Finding, limit: int) -> Proof | None:
-    is_above = finding.observed > finding.bound.value
     try:
         indices = evidence.find(
-            rollouts, finding.metric, finding.began, finding.ended, is_above=is_above
+            rollouts, finding.metric, finding.began, finding.ended, is_above=finding.is_high
         )
         samples = [(int(index), rollouts.read_sample(int(index))) for index in indices[:limit]]
     except (UsageError, UnreadableLog):  # rollouts do not show it, or changed meanwhile

@@ -101,9 +101,9 @@ def _finding(finding: Found, *, folded: bool = False) -> Html:
     return el("article", *blocks, class_=f"finding {severity}")
 
 
-def measures(page: Page) -> Section:
+def measures(measures_by_kind: Sequence[tuple[str, tuple[Measure, ...]]]) -> Section:
     """Return the section of all metrics by kind, with a search field."""
-    total = sum(len(group) for _, group in page.measures)
+    total = sum(len(group) for _, group in measures_by_kind)
     search = el(
         "input",
         type="search",
@@ -119,7 +119,7 @@ def measures(page: Page) -> Section:
         class_="search-bar",
     )
     blocks: list[Html] = []
-    for title, group in page.measures:
+    for title, group in measures_by_kind:
         cards = el("div", *map(_measure, group), class_="cards")
         blocks.append(el("section", el("h4", title), cards, class_="kind"))
     return section("Metrics", bar, *blocks, count=str(total))
@@ -183,7 +183,7 @@ def run(page: Page, number: int, *, several: bool) -> Html:
     sections = [
         findings(page),
         *([rollouts(page.proofs)] if page.proofs else []),
-        measures(page),
+        measures(page.measures),
         *data_sections(page),
         coverage_section(page.unjudged),
     ]

@@ -7,9 +7,11 @@ from math import isfinite
 import numpy as np
 
 from rlvitals.checkpoints.inspect_run import Inspection
+from rlvitals.comparison.result import Comparison
+from rlvitals.rules.standing import label
 from rlvitals.storage.events import Event
 from rlvitals.types import Table, Trace
-from rlvitals.views import phrases
+from rlvitals.views import comparison_text, phrases
 from rlvitals.views.checkpoints import size
 from rlvitals.views.report.page import Grid
 
@@ -162,3 +164,56 @@ def texts(trace: Trace) -> Iterator[tuple[str, Grid]]:
         )
         if cells:
             yield key, Grid(("step", "text"), cells, note)
+
+
+def groups(result: Comparison) -> Grid:
+    """Return a table of the compared groups with their differences from the reference."""
+    rows = []
+    differences = {
+        pair.group: f"{pair.difference.value:+.4g} "
+        f"({pair.difference.low:+.4g} to {pair.difference.high:+.4g})"
+        for pair in result.against
+        if isfinite(pair.difference.low)
+    }
+    by_label = {group.label: group for group in result.groups}
+    answers = {
+        pair.group: comparison_text.answer(pair, by_label[pair.group], by_label[pair.reference])
+        for pair in result.against
+    }
+    for group in result.groups:
+        interval = "one seed has none"
+        if isfinite(group.typical.low):
+            ends = (phrases.number(group.typical.low), phrases.number(group.typical.high))
+            interval = " to ".join(ends)
+        rows.append((
+            group.label, str(group.seeds), phrases.number(group.mean), interval,
+            *([differences.get(group.label, "")] if differences else []),
+            answers.get(group.label, "the reference"),
+        ))  # fmt: skip
+    heads = ("group", "seeds", f"{label(result.metric)}, mean", "95 % interval")
+    difference = ("difference, above 0 is better",) if differences else ()
+    return Grid((*heads, *difference, "answer"), tuple(rows))
+
+
+def differing_settings(runs: Sequence[tuple[str, Trace]]) -> Grid:
+    """Return the settings in which runs differ; `runs` are (name, trace).
+
+    A row is a setting, or a run where there are more runs than settings.
+    """
+    traces = [trace for _, trace in runs]
+    differing = [
+        name
+        for name in sorted({name for trace in traces for name in trace.settings})
+        if len({str(trace.settings.get(name, "")) for trace in traces}) > 1
+        and not name.startswith("rlvitals/")  # what the recorder adds: name, tags, id
+    ]
+    if not differing:
+        return Grid((), (), "None: the runs log the same settings.")
+    values = [[str(trace.settings.get(name, "")) for name in differing] for trace in traces]
+    names = [name for name, _ in runs]
+    if len(differing) < len(runs):
+        rows = tuple((name, *row) for name, row in zip(names, values, strict=True))
+        return Grid(("run", *differing), rows)
+    columns = zip(*values, strict=True)
+    rows = tuple((name, *row) for name, row in zip(differing, columns, strict=True))
+    return Grid(("setting", *names), rows)
