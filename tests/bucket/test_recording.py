@@ -108,7 +108,8 @@ def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, 
         [*program, "serve", cloud, "--port", "0"], stdout=subprocess.PIPE, text=True
     )
     log = (tmp_path / "follow.txt").open("w")
-    following = subprocess.Popen([*program, "follow", f"{cloud}/walk"], stdout=log, stderr=log)
+    follow = [*program, "follow", f"{cloud}/walk", "--until-end"]
+    following = subprocess.Popen(follow, stdout=log, stderr=log)
     try:
         address = server.stdout.readline().split()[-1].rstrip("/")
 
@@ -125,6 +126,7 @@ def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, 
         upload_all(folder.path, ObjectStore(f"{cloud}/walk"), closing=True)
         wait_for(lambda: step() == 59)
         wait_for(lambda: "finished, at step 59" in (tmp_path / "follow.txt").read_text())
+        assert following.wait(60) in (0, 1, 4)
     finally:
         for process in (server, following):
             process.terminate()
