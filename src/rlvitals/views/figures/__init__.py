@@ -14,7 +14,7 @@ from rlvitals.views.figures import (
     lengths,
     nsr_metrics,
     policy,
-    ranks,
+    rank_bands,
     reward_breakdown,
     rewards,
     temperature,
@@ -41,7 +41,7 @@ FIGURES: tuple[Figure, ...] = (
     distributions.FIGURE,
     lengths.FIGURE,
     domain.FIGURE,
-    ranks.FIGURE,
+    rank_bands.FIGURE,
 )
 
 
