@@ -13,18 +13,21 @@ from rlvitals.checkpoints import progress
 from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.errors import UnreadableLog
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
 from rlvitals.server import fleet_line
 from rlvitals.server.fleet_line import Summary
-from rlvitals.storage.run_query import Indexed
+from rlvitals.storage.run_folder import RUN_FILE, read_about
+from rlvitals.storage.run_query import Indexed, job_text
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
 
 SPARK_COLUMNS = 48  # points of a sparkline
 SPARK_LEVELS = 100  # heights of a sparkline
 RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
+TRIAL_FILE, EXPERIMENT_FILES = "params.json", "experiment_state*.json"  # of Ray Tune
 MAX_SETTING_CHARS = 40  # of a setting's value
 BAD_VERDICTS = (Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE)
 
@@ -83,12 +86,30 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
         spark_values=values,
         spark_steps=(int(series.steps[0]), int(series.steps[-1])) if series else (0, 0),
         time=trace.lifecycle.last_row or summary.time,
+        job=_job(folder),
+        experiment=_experiment(folder),
         settings={
             name: str(value)[:MAX_SETTING_CHARS]
             for name, value in sorted(trace.settings.items())
             if not name.startswith(RECORDER_PREFIX)
         },
     )
+
+
+def _job(folder: Path) -> str:
+    """Return the scheduler's job of a recorded run; "" of any other."""
+    try:
+        return job_text(read_about(folder / RUN_FILE).more.get("job"))
+    except (OSError, UnreadableLog):
+        return ""
+
+
+def _experiment(folder: Path) -> str:
+    """Return the name of a trial's experiment: Ray Tune keeps its state in the folder above."""
+    above = folder.absolute().parent
+    if (folder / TRIAL_FILE).is_file() and next(above.glob(EXPERIMENT_FILES), None) is not None:
+        return above.name
+    return ""
 
 
 def lamp(diagnosis: Diagnosis) -> str:
