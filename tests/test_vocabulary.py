@@ -130,7 +130,7 @@ RATCHETS = {
     "root": Ratchet(3.3, 7, 1, 14),
     "rules": Ratchet(1.6, 4, 3, 960),
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
-    "server": Ratchet(0.0, 0, 0, 62),
+    "server": Ratchet(0.0, 0, 0, 63),
     "signals": Ratchet(0.9, 4, 0, 63),
     "storage": Ratchet(0.9, 8, 0, 124),
     "tracking": Ratchet(0.3, 9, 0, 105),

@@ -131,16 +131,16 @@ def read_manifests(store: ObjectStore, limit: int) -> tuple[dict[str, dict[str, 
     errors of the store's back-end.
     """
     names = [name for name in store.list_folders() if f"{name}/" != INDEX_FOLDER]
-    found: dict[str, tuple[str, float | None]] = {}  # the run, and its manifest's name and time
+    newest_manifests: dict[str, tuple[str, float | None]] = {}  # by run: name and time
     for name in names[:limit]:
         listed = {f"{name}/{each.name}": each for each in _list_manifests(store, name)}
         newest = manifests.newest({each.name: each.version for each in listed.values()})
         if newest:
             path = f"{name}/{newest[min(newest)]}"
-            found[name] = path, listed[path].modified
-    contents = store.read_many([path for path, _ in found.values()])
+            newest_manifests[name] = path, listed[path].modified
+    contents = store.read_many([path for path, _ in newest_manifests.values()])
     entries: dict[str, dict[str, Any]] = {}
-    for name, (path, time_s) in found.items():
+    for name, (path, time_s) in newest_manifests.items():
         if path not in contents:
             continue
         state: dict[str, Any] = {"status": "", "step": None, "time": time_s, "values": {}}
@@ -169,8 +169,8 @@ def _read_run_file(store: ObjectStore, name: str, manifest: Manifest) -> dict[st
         record = typed.load(store.read(f"{name}/{piece.segment}", piece.offset, piece.size))
     except (ValueError, FileNotFoundError):  # merged meanwhile
         return {"name": name}
-    known = record if isinstance(record, dict) else {}
-    return {"name": name, **{key: known[key] for key in RUN_FIELDS if key in known}}
+    members = record if isinstance(record, dict) else {}
+    return {"name": name, **{key: members[key] for key in RUN_FIELDS if key in members}}
 
 
 def search(

@@ -27,7 +27,6 @@ from rlvitals.views import phrases
 SPARK_COLUMNS = 48  # points of a sparkline
 SPARK_LEVELS = 100  # heights of a sparkline
 RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
-TRIAL_FILE, EXPERIMENT_FILES = "params.json", "experiment_state*.json"  # of Ray Tune
 MAX_SETTING_CHARS = 40  # of a setting's value
 BAD_VERDICTS = (Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE)
 
@@ -107,9 +106,8 @@ def _job(folder: Path) -> str:
 def _experiment(folder: Path) -> str:
     """Return the name of a trial's experiment: Ray Tune keeps its state in the folder above."""
     above = folder.absolute().parent
-    if (folder / TRIAL_FILE).is_file() and next(above.glob(EXPERIMENT_FILES), None) is not None:
-        return above.name
-    return ""
+    is_trial = (folder / "params.json").is_file()
+    return above.name if is_trial and any(above.glob("experiment_state*.json")) else ""
 
 
 def lamp(diagnosis: Diagnosis) -> str:
