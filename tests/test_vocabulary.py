@@ -111,7 +111,7 @@ class Ratchet(NamedTuple):
 RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 8),
     "alerts": Ratchet(0.0, 0, 0, 20),
-    "bucket": Ratchet(0.0, 11, 0, 35),
+    "bucket": Ratchet(0.0, 11, 0, 37),
     "capture": Ratchet(0.0, 0, 0, 16),
     "checkpoints": Ratchet(0.9, 10, 1, 90),
     "cli": Ratchet(0.4, 0, 0, 83),
