@@ -108,7 +108,8 @@ def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, 
         [*program, "serve", cloud, "--port", "0"], stdout=subprocess.PIPE, text=True
     )
     log = (tmp_path / "follow.txt").open("w")
-    following = subprocess.Popen([*program, "follow", f"{cloud}/walk"], stdout=log, stderr=log)
+    follow = [*program, "follow", f"{cloud}/walk", "--until-end"]
+    following = subprocess.Popen(follow, stdout=log, stderr=log)
     try:
         address = server.stdout.readline().split()[-1].rstrip("/")
 
@@ -125,6 +126,7 @@ def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, 
         upload_all(folder.path, ObjectStore(f"{cloud}/walk"), closing=True)
         wait_for(lambda: step() == 59)
         wait_for(lambda: "finished, at step 59" in (tmp_path / "follow.txt").read_text())
+        assert following.wait(60) in (0, 1, 4)
     finally:
         for process in (server, following):
             process.terminate()
@@ -274,6 +276,34 @@ def test_many_runs_write_one_shard_of_the_index(cloud, tmp_path, monkeypatch):
         f"run-{number}": number for number in range(3)
     }
     assert len(ObjectStore(cloud).list(run_index.INDEX_FOLDER)) == 1
+
+
+def test_runs_of_a_root_without_an_index_are_listed_by_their_manifests(
+    cloud, call, tmp_path, monkeypatch
+):
+    for number in range(3):
+        folder = Folder(tmp_path / str(number))
+        folder.log(5)
+        upload_all(folder.path, ObjectStore(f"{cloud}/run-{number}"))
+    ObjectStore(cloud).write("notes/a.txt", b"no run")
+    code, out, err = call("runs", cloud, "--sort", "name", "--json")
+    listed = json.loads(out)
+    assert (code, [entry["path"] for entry in listed]) == (0, ["run-0", "run-1", "run-2"])
+    assert listed[0]["name"] == "x"
+    assert (listed[0]["attempts"], listed[0]["step"]) == (1, None)
+    assert "by their manifests, without steps and status\n" in err
+    assert "run-2 (x)" in call("runs", cloud)[1]
+    monkeypatch.setattr(run_index, "MAX_LISTED_RUNS", 2)
+    _, out, err = call("runs", cloud, "--json")
+    assert "of the first 2 of 4 names" in err
+    assert [entry["path"] for entry in json.loads(out)] == ["run-0"]
+    (manifest,) = (entry.name for entry in ObjectStore(f"{cloud}/run-0").list("manifests/"))
+    ObjectStore(f"{cloud}/run-0").write(manifest, b"damaged")
+    listed = json.loads(call("runs", cloud, "--json")[1])
+    assert [entry["status"] for entry in listed] == ["unreadable"]
+    code, _, err = call("runs", f"{cloud}/nothing")
+    assert code == 3
+    assert "no index of runs" in err
 
 
 def test_mirror_by_hand_uploads_what_a_lost_machine_left(cloud, call, tmp_path):

@@ -11,6 +11,8 @@ import pytest
 from small_logs import write
 from waiting import HANG_SECONDS
 
+import rlvitals
+
 KL = ("--set", "target_kl=0.02")
 
 
@@ -147,3 +149,17 @@ def test_a_person_at_a_terminal_sees_a_line_that_lives(tmp_path):
     assert process.wait(HANG_SECONDS) == 130
     assert remainder.endswith(b"\r\x1b[K"), "the line is taken away"
     os.close(ours)
+
+
+def test_it_says_that_it_waits_after_the_end_and_until_end_exits(tmp_path):
+    with rlvitals.start(tmp_path / "run") as run:
+        for step in range(40):
+            run.log(step, {"reward": float(step)})
+    process = follow(tmp_path / "run")
+    assert process.stderr.readline().startswith("every run has ended: waiting for new rows")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(HANG_SECONDS) == 130
+    process.communicate()
+    process = follow(tmp_path / "run", "--until-end")
+    out, err = process.communicate(timeout=HANG_SECONDS)
+    assert ("finished, at step 39" in out, err) == (True, "")

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from rlvitals.cli import main
+from rlvitals.storage.run_query import job_text
 from rlvitals.tracking import environment
 
 TRAIN = Path(__file__).resolve().parents[2] / "examples" / "slurm" / "train.py"
@@ -29,6 +30,16 @@ def test_the_job_is_read_from_the_environment():
         "scheduler": "Kubernetes", "id": "train", "array_index": "2", "node": "b",
     }  # fmt: skip
     assert environment.job(pod)["id"] == "train-2-x"
+
+
+def test_the_job_of_ray_is_recorded_alone_and_beside_the_scheduler_s(monkeypatch):
+    alone = environment.job({"RAY_JOB_ID": "02000000"})
+    assert alone == {"scheduler": "Ray", "id": "02000000"}
+    assert job_text(alone) == "Ray job 02000000"
+    both = environment.job({**SLURM, "RAY_JOB_ID": "02000000"})
+    assert job_text(both) == "Slurm job 4240_2 on node7, Ray job 02000000"
+    monkeypatch.setenv("RAY_JOB_ID", "02000000")
+    assert environment.environment()["RAY_JOB_ID"] == "02000000"
 
 
 def train(folder, **variables):

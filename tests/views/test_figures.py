@@ -72,7 +72,7 @@ def test_each_run_has_the_pictures_that_its_log_has_numbers_for():
     every = (*RECORDED, *RUNS, *MADE)
     names = {n: {f.name for f in FIGURES if picture(f, [subject(n)])} for n in every}
     language = {"nsr_metrics", "lengths"}
-    assert names["cluster"] == set(BY_NAME) - {*language, "distributions", "domain"}
+    assert names["cluster"] == set(BY_NAME) - {*language, "distributions", "domain", "ranks"}
     assert names[SPREAD] == {"dashboard", "crucial", "rewards", "distributions"}
     assert names["domain"] == {"dashboard", "crucial", "rewards", "domain"}
     assert "lengths" in names["rlhf-kl-explodes"]
@@ -80,7 +80,7 @@ def test_each_run_has_the_pictures_that_its_log_has_numbers_for():
     assert guides <= names["nsr-healthy"]
     assert {"policy", "value", "actions"} <= names["scheduler-collapsed"]
     assert "nsr_metrics" not in names["sft-healthy"]
-    assert set().union(*names.values()) == set(BY_NAME)
+    assert set().union(*names.values()) == set(BY_NAME) - {"ranks"}
 
 
 def test_a_spike_of_one_point_in_a_million_is_drawn():

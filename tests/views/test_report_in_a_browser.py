@@ -9,6 +9,7 @@ from browser import Browser, program
 from drawn import subject
 from loading import MEASURED
 from reported import EVIL, EVIL_EVENTS, EVIL_FACTS, evil, judged, long_run, told, written
+from test_ranks_figure import ranks
 
 from rlvitals.cli import main
 from rlvitals.diagnosis.engine import diagnose
@@ -322,3 +323,15 @@ def test_the_browser_tells_of_errors(browser, tmp_path):
     assert "one" in readout
     assert "missing is not defined" in readout
     assert "x.invalid" in readout
+
+
+def test_ranks_are_drawn_as_bands_with_the_outlier_named(shown):
+    page = shown(judged("made", diagnose(ranks(64, slow=[7]))), height=6000)
+    title = "c.textContent.includes('Seconds per step on')"
+    chart = f"{VISIBLE}.find(c => {title})"
+    bands = f"[...{chart}.querySelectorAll('.quantile')].map(b => b.getAttribute('d').length > 99)"
+    assert page.run(bands) == [True] * 3
+    lines = f"[...{chart}.querySelectorAll('.line')].map(l => l.getAttribute('class'))"
+    assert page.run(lines) == ["line curve0", "line curve1"]
+    keys = f"[...{chart}.querySelectorAll('.chart-notes .key')].map(k => k.textContent)"
+    assert page.run(keys) == ["rank 7"]

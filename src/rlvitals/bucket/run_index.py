@@ -11,11 +11,14 @@ import json
 import random
 import time as clock
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from rlvitals.bucket.object_store import Conflict, ObjectStore
+from rlvitals.bucket import node_manifest as manifests
+from rlvitals.bucket.node_manifest import Manifest
+from rlvitals.bucket.object_store import Conflict, Entry, ObjectStore
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import events, typed
 from rlvitals.storage.blocks import BlockCursor, scan
@@ -33,6 +36,9 @@ from rlvitals.storage.typed import Fields
 
 INDEX_FOLDER = ".rlvitals/"
 SHARD_DIGITS = 2  # of a hexadecimal hash: 256 shards, of 10,000 runs 40 in each
+MAX_LISTED_RUNS = 1000  # of a root without an index: three requests each, one after another
+RUN_FIELDS = ("id", "name", "project", "group", "seed", "notes", "tags", "created", "settings",
+              "more")  # fmt: skip
 MAX_VALUES = 50  # last values in an entry: 2 kB of a shard that is rewritten each minute
 MAX_INDEX_TRIES = 20  # of a shard that others rewrite meanwhile
 
@@ -115,6 +121,56 @@ def read(store: ObjectStore) -> dict[str, dict[str, Any]]:
     for data in store.read_many(names).values():
         entries.update(_decode(data))
     return entries
+
+
+def read_manifests(store: ObjectStore, limit: int) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return the entries of a root without an index, and how many names it has below it.
+
+    Of the first `limit` names, those with manifests are runs. It costs a listing, a manifest and a
+    part of a segment for each. Steps, values and how a run ended are not in a manifest. Raises the
+    errors of the store's back-end.
+    """
+    names = [name for name in store.list_folders() if f"{name}/" != INDEX_FOLDER]
+    newest_manifests: dict[str, tuple[str, float | None]] = {}  # by run: name and time
+    for name in names[:limit]:
+        listed = {f"{name}/{each.name}": each for each in _list_manifests(store, name)}
+        newest = manifests.newest({each.name: each.version for each in listed.values()})
+        if newest:
+            path = f"{name}/{newest[min(newest)]}"
+            newest_manifests[name] = path, listed[path].modified
+    contents = store.read_many([path for path, _ in newest_manifests.values()])
+    entries: dict[str, dict[str, Any]] = {}
+    for name, (path, time_s) in newest_manifests.items():
+        if path not in contents:
+            continue
+        state: dict[str, Any] = {"status": "", "step": None, "time": time_s, "values": {}}
+        try:
+            manifest = manifests.decode(contents[path], path)
+        except UnreadableLog:
+            entries[name] = {"name": name, **state, "status": "unreadable"}
+            continue
+        run_fields = _read_run_file(store, name, manifest)
+        entries[name] = {**run_fields, "attempts": len(manifest.attempts), **state}
+    return entries, len(names)
+
+
+def _list_manifests(store: ObjectStore, name: str) -> list[Entry]:
+    prefix = f"{name}/"
+    listed = store.list(f"{prefix}{manifests.MANIFESTS}")
+    return [replace(entry, name=entry.name.removeprefix(prefix)) for entry in listed]
+
+
+def _read_run_file(store: ObjectStore, name: str, manifest: Manifest) -> dict[str, Any]:
+    """Return what an entry has of a run's `run.json`; of a damaged one its name alone."""
+    piece = manifest.rewritten.get(RUN_FILE)
+    if piece is None:
+        return {"name": name}
+    try:
+        record = typed.load(store.read(f"{name}/{piece.segment}", piece.offset, piece.size))
+    except (ValueError, FileNotFoundError):  # merged meanwhile
+        return {"name": name}
+    members = record if isinstance(record, dict) else {}
+    return {"name": name, **{key: members[key] for key in RUN_FIELDS if key in members}}
 
 
 def search(

@@ -5,7 +5,8 @@ the status: started, ended, silent, resumed. New runs below a folder are followe
 for paths that do not exist yet. A run is judged again when it has grown by 5 %, but at most every
 10 seconds.
 
-Ctrl-C ends it with exit code 130. With --once and --until-end it ends by itself.
+Ctrl-C ends it with exit code 130: a run that has ended may be resumed. With --until-end it ends
+by itself when every run has ended, with --once after one look.
 
 exit code: 0  no finding at or above --fail-on
            1  such a finding, or a run failed
@@ -230,14 +231,26 @@ def _make_printer(args: Namespace) -> "Callable[[Iterable[Change]], None]":
 
 
 def _make_sleep(args: Namespace, watch: "Watch") -> "Callable[[float], None]":
-    """Return a sleep function; on a terminal it also prints a status line."""
-    if args.json or not sys.stdout.isatty():
-        return time.sleep
+    """Return a sleep function; it says once that all runs have ended, as `follow` goes on.
+
+    On a terminal it also prints a status line.
+    """
     from rlvitals.views.follow import status
 
+    has_status_line = sys.stdout.isatty() and not args.json
+    is_end_known = args.until_end
+
     def sleep(seconds: float) -> None:
-        sys.stdout.write(f"{CLEAR_LINE}{status(watch, clock.now())}")
-        sys.stdout.flush()
+        nonlocal is_end_known
+        if not is_end_known and watch.is_over:
+            is_end_known = True
+            _clear()
+            sys.stderr.write(
+                "every run has ended: waiting for new rows until Ctrl-C (--until-end exits)\n"
+            )
+        if has_status_line:
+            sys.stdout.write(f"{CLEAR_LINE}{status(watch, clock.now())}")
+            sys.stdout.flush()
         time.sleep(seconds)
 
     return sleep

@@ -2,8 +2,8 @@
 
 Each picture whose metrics are logged becomes a file: training_loss, rewards, learning_rate,
 gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput,
-distributions, lengths, domain, crucial, and dashboard. Several runs get one folder each; with
---compare each picture contains all runs.
+distributions, lengths, domain, ranks, crucial, and dashboard. Several runs get one folder each;
+with --compare each picture contains all runs.
 A summary of the run is printed and written to summary.txt.
 
 exit code: 0  drawn

@@ -6,7 +6,8 @@ A run is judged if it is new, has changed or may be running. The results are sto
 ROOT, which may be deleted.
 
 Runs in a bucket (s3://bucket/runs) are listed from the index in the bucket, without verdicts, with
-the same words.
+the same words. Without an index their manifests are listed, of the first 1,000 names: then steps
+and status are not known.
 
 examples:
   rlvitals runs runs
@@ -136,11 +137,24 @@ def _count_unpacked_bytes(folder: Path) -> int:
 
 
 def _list_bucket(url: str, args: Namespace) -> int:
-    """List the runs of a bucket by its index: a request for each shard, none for a run."""
+    """List the runs of a bucket by its index: a request for each shard, none for a run.
+
+    Without an index, by the manifests of the runs: three requests for each.
+    """
     from rlvitals.bucket import run_index
     from rlvitals.bucket.object_store import ObjectStore
 
-    entries = run_index.read(ObjectStore(url))
+    store = ObjectStore(url)
+    entries = run_index.read(store)
+    if not entries:
+        entries, name_count = run_index.read_manifests(store, run_index.MAX_LISTED_RUNS)
+        if entries:
+            cut = f", of the first {run_index.MAX_LISTED_RUNS:,} of {name_count:,} names"
+            is_cut = name_count > run_index.MAX_LISTED_RUNS
+            sys.stderr.write(
+                "no index of runs is in this bucket: listed by their manifests, without steps and "
+                f"status{cut if is_cut else ''}\n"
+            )
     if not entries:
         hint = "rlvitals triage reads the logs that lie there"
         raise UnreadableLog("no index of runs is in this bucket", where=url, hint=hint)

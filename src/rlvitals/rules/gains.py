@@ -248,13 +248,13 @@ def after_loss(trend: Standing, values: Array, *, late: bool) -> Standing:
 
 
 def few_returns(trace: Trace) -> Standing | None:
-    """Return the standing of 5 to 9 returns that rise from one to the next; else None.
+    """Return the standing of 8 or 9 returns that rise from one to the next; else None.
 
-    By Kendall's test of their order, at 1 %: four are in order by chance in 1 of 24.
+    By Kendall's test of their order, at 1 %. Fewer may be the first rows of a longer run.
     """
     for name in (RETURN.name, EVAL_RETURN.name, REWARD.name):
         series = trace.numbers(name)
-        if series is None or len(series) >= LEAST or learned_before(trace):
+        if series is None or not LEAST - 2 <= len(series) < LEAST or learned_before(trace):
             continue
         if order_chance(series.values) <= 0.01:  # noqa: PLR2004
             first, last, best = (float(v) for v in (*series.values[[0, -1]], series.values.max()))

@@ -1,4 +1,4 @@
-"""Group the lines of the fleet by all settings but the seed."""
+"""Group the lines of the fleet by all settings but the seed, and trials by their experiment."""
 
 import re
 from collections import Counter
@@ -12,6 +12,7 @@ from rlvitals.comparison import statistics
 from rlvitals.server.fleet_line import LAMPS, Summary, is_bookkeeping
 from rlvitals.server.run_summary import SPARK_COLUMNS, SPARK_LEVELS, to_heights
 
+MAX_LABEL_VALUES = 4  # of a setting that the trials of an experiment differ in
 SEED_SUFFIX = re.compile(r"[-_/.]*\b(s|seed)[-_]?\d+$", re.IGNORECASE)
 
 
@@ -42,6 +43,8 @@ def group(rows: Sequence[Summary], names: Sequence[str]) -> list[FleetGroup]:
         has_seed = any(name.rpartition("/")[2] == "seed" for name in row.settings)
         # Without a logged seed only the name tells the runs of one experiment.
         key = (row.outcome, *settings.items()) if has_seed else (SEED_SUFFIX.sub("", row.key),)
+        if row.experiment:
+            key = ("experiment", row.experiment, row.outcome)
         members.setdefault(key, []).append(row)
     groups = [_group(runs, names) for runs in members.values()]
     return sorted(groups, key=lambda item: [-item.lamps[name] / len(item.keys) for name in LAMPS])
@@ -49,10 +52,11 @@ def group(rows: Sequence[Summary], names: Sequence[str]) -> list[FleetGroup]:
 
 def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
     first = rows[0]
-    texts = [f"{name.rpartition('/')[2]} {first.settings[name]}" for name in names
+    texts = [f"{name.rpartition('/')[2]} {_range(rows, name)}" for name in names
              if name in first.settings]  # fmt: skip
     stems = {SEED_SUFFIX.sub("", row.key) for row in rows}
-    label = " · ".join([*([stems.pop()] if len(stems) == 1 else []), *texts]) or first.key
+    stem = first.experiment or (stems.pop() if len(stems) == 1 else "")
+    label = " · ".join([*([stem] if stem else []), *texts]) or first.key
     values = np.sort([float(row.value.replace(",", "")) for row in rows if row.value])
     counts = Counter(row.lamp for row in rows)
     middle, lowest, highest = _band(rows)
@@ -68,6 +72,21 @@ def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
         spark_low=lowest,
         spark_high=highest,
     )
+
+
+def _range(rows: Sequence[Summary], name: str) -> str:
+    """Return the values of a setting in a group, at most MAX_LABEL_VALUES of them."""
+    values = sorted({row.settings[name] for row in rows if name in row.settings}, key=_number)
+    more = len(values) - MAX_LABEL_VALUES
+    return f"{', '.join(values[:MAX_LABEL_VALUES])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _number(text: str) -> tuple[float, str]:
+    """Return a sort key: numbers by size, then texts."""
+    try:
+        return float(text), ""
+    except ValueError:
+        return np.inf, text
 
 
 def _band(rows: Sequence[Summary]) -> tuple[tuple[int | None, ...], ...]:

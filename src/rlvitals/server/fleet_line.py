@@ -43,6 +43,8 @@ class Summary:
     time: float | None = None  # of the last row
     settings: dict[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
+    job: str = ""  # of a scheduler: its id, index, node and restarts
+    experiment: str = ""  # of Ray Tune: the folder that holds its trials
 
 
 def from_index(entry: Indexed) -> Summary:

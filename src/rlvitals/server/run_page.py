@@ -79,6 +79,7 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
         *_rollout_sections(extras.rollouts),
         *_composition_sections(reward_charts, layered),
         sections.measures(page.measures),
+        *sections.rank_sections(page),
         *sections.data_sections(page),
         *_console_sections(extras.console_files),
         sections.coverage_section(page.unjudged),

@@ -13,12 +13,14 @@ from rlvitals.checkpoints import progress
 from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.errors import UnreadableLog
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
 from rlvitals.server import fleet_line
 from rlvitals.server.fleet_line import Summary
-from rlvitals.storage.run_query import Indexed
+from rlvitals.storage.run_folder import RUN_FILE, read_about
+from rlvitals.storage.run_query import Indexed, job_text
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
 
@@ -83,12 +85,29 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
         spark_values=values,
         spark_steps=(int(series.steps[0]), int(series.steps[-1])) if series else (0, 0),
         time=trace.lifecycle.last_row or summary.time,
+        job=_job(folder),
+        experiment=_experiment(folder),
         settings={
             name: str(value)[:MAX_SETTING_CHARS]
             for name, value in sorted(trace.settings.items())
             if not name.startswith(RECORDER_PREFIX)
         },
     )
+
+
+def _job(folder: Path) -> str:
+    """Return the scheduler's job of a recorded run; "" of any other."""
+    try:
+        return job_text(read_about(folder / RUN_FILE).more.get("job"))
+    except (OSError, UnreadableLog):
+        return ""
+
+
+def _experiment(folder: Path) -> str:
+    """Return the name of a trial's experiment: Ray Tune keeps its state in the folder above."""
+    above = folder.absolute().parent
+    is_trial = (folder / "params.json").is_file()
+    return above.name if is_trial and any(above.glob("experiment_state*.json")) else ""
 
 
 def lamp(diagnosis: Diagnosis) -> str:

@@ -122,7 +122,8 @@ def job_text(job: object) -> str:
     index = f"_{job['array_index']}" if "array_index" in job else ""
     node = f" on {job['node']}" if "node" in job else ""
     restarts = f", restart {job['restarts']}" if job.get("restarts", "0") != "0" else ""
-    return f"{job.get('scheduler', '')} job {job.get('id', '')}{index}{node}{restarts}"
+    ray_job = f", Ray job {job['ray_job']}" if "ray_job" in job else ""
+    return f"{job.get('scheduler', '')} job {job.get('id', '')}{index}{node}{restarts}{ray_job}"
 
 
 def check_sort(sort: str) -> str:

@@ -108,8 +108,9 @@ def environment() -> dict[str, str]:
 def job(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the job that a scheduler started this process in: its id, index, node and restarts.
 
-    Of Slurm; and of Kubernetes, where `JOB_NAME`, `NODE_NAME` and `JOB_RESTARTS` are set by the
-    job's own file: a container is told no more than its index. Empty outside of both.
+    Of Slurm; of Ray, alone or within the others; and of Kubernetes, where `JOB_NAME`, `NODE_NAME`
+    and `JOB_RESTARTS` are set by the job's own file: a container is told no more than its index.
+    Empty outside of them.
     """
     if "SLURM_JOB_ID" in variables:
         scheduler, names = (
@@ -132,8 +133,12 @@ def job(variables: Mapping[str, str]) -> dict[str, str]:
                 "restarts": ("JOB_RESTARTS",),
             },
         )
+    elif "RAY_JOB_ID" in variables:
+        scheduler, names = "Ray", {"id": ("RAY_JOB_ID",)}
     else:
         return {}
+    if scheduler != "Ray":
+        names = {**names, "ray_job": ("RAY_JOB_ID",)}
     values = {
         name: next((variables[key] for key in keys if variables.get(key)), "")
         for name, keys in names.items()

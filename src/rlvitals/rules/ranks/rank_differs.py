@@ -29,6 +29,7 @@ differs from the first row on is taken for one with its own data, and is not fou
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.rank_values import METRICS
@@ -78,6 +79,45 @@ def _judge(trace: Trace, name: str, values: RankValues) -> Answer:
     return _judge_scatter(trace, name, values)
 
 
+def differing_rows(values: RankValues) -> list[int]:
+    """Return the rows of the ranks that differ at the end of the run, the furthest first.
+
+    Of local values, also those that differed from their first row on.
+    """
+    if len(values.ranks) < MIN_SHARED_RANKS or len(values.steps) < MIN_COMPARED_STEPS:
+        return []
+    shared = find_shared_value(values.values)
+    if shared is not None:
+        counts = _unequal(values, shared).sum(axis=1)
+        rows = np.flatnonzero(counts >= MIN_SHARED_STEPS)
+        return [int(row) for row in rows[np.argsort(-counts[rows], kind="stable")]]
+    medians, _ = block_medians(values.values, RANK_BLOCKS)
+    complete = np.flatnonzero(np.isfinite(medians).all(axis=1))
+    if len(complete) < MIN_LOCAL_RANKS:
+        return []
+    medians = medians[complete]
+    rows = np.flatnonzero(_outside(medians)[:, -LAST_BLOCKS:].all(axis=1))
+    order = np.argsort(-distances(medians)[rows, -1], kind="stable")
+    return [int(row) for row in complete[rows[order]]]
+
+
+def _unequal(
+    values: RankValues, shared: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> NDArray[np.bool_]:
+    """Return where [r, n] a rank logged something else than the value that the others share."""
+    near = np.abs(values.values - shared) <= SHARED_DIFFERENCE * np.abs(shared)
+    return np.asarray(values.logged & np.isfinite(shared) & ~near)
+
+
+def _outside(medians: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return where [r, b] a rank's median lies outside the scatter of the other ranks."""
+    median_rank = np.median(medians, axis=0)
+    return np.asarray(
+        (distances(medians) > distance_limit(len(medians), OUTSIDE_CHANCE))
+        & (np.abs(medians - median_rank) > LOCAL_DIFFERENCE * np.abs(median_rank))
+    )
+
+
 def _judge_sum(
     trace: Trace,
     name: str,
@@ -86,8 +126,7 @@ def _judge_sum(
 ) -> Answer:
     """Find the rank that does not have the value that the others share."""
     comparable = np.isfinite(shared)
-    near = np.abs(values.values - shared) <= SHARED_DIFFERENCE * np.abs(shared)
-    wrong = values.logged & comparable & ~near
+    wrong = _unequal(values, shared)
     counts = wrong.sum(axis=1)
     row = int(counts.argmax())
     if counts[row] < MIN_SHARED_STEPS:
@@ -117,9 +156,7 @@ def _judge_scatter(trace: Trace, name: str, values: RankValues) -> Answer:
     away = distances(medians)
     median_rank = np.median(medians, axis=0)
     limit = distance_limit(len(ranks), OUTSIDE_CHANCE)
-    outside = (away > limit) & (
-        np.abs(medians - median_rank) > LOCAL_DIFFERENCE * np.abs(median_rank)
-    )
+    outside = _outside(medians)
     inside = (away[:, :FIRST_BLOCKS] < distance_limit(len(ranks), INSIDE_CHANCE)).all(axis=1)
     rows = np.flatnonzero(outside[:, -LAST_BLOCKS:].all(axis=1) & inside)
     if not len(rows):

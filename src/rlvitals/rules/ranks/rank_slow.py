@@ -43,15 +43,14 @@ INTERVAL_CHANCE = 0.001  # that a rank of a run without a straggler lies outside
 
 def check(trace: Trace) -> Answer:
     """Compare each rank's time of a step with the median of the ranks."""
-    name, steps, seconds, ranks = _step_times(trace)
+    name, steps, seconds, ranks = step_times(trace)
     if len(ranks) < MIN_SLOW_RANKS or len(steps) < MIN_SLOW_STEPS:
         return Undecided("too few ranks, or steps that all of them give a time for")
     middle = np.nanmedian(seconds, axis=0)
     if not (middle > 0).all():
         return Undecided("the ranks' clocks go back")
     ratios = seconds / middle
-    half = len(steps) // 2
-    intervals = [median_interval(row[half:], INTERVAL_CHANCE / len(ranks)) for row in ratios]
+    intervals = _intervals(ratios)
     slowest = max(range(len(ranks)), key=lambda row: intervals[row][1])
     ratio, low, high = intervals[slowest]
     if low <= SLOW_RATIO.on(trace):
@@ -74,7 +73,25 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _step_times(
+def slow_rows(seconds: NDArray[np.float64], limit: float) -> list[int]:
+    """Return the rows of the slow ranks, the slowest first; `seconds` [r, n] of each step."""
+    if len(seconds) < MIN_SLOW_RANKS or seconds.shape[1] < MIN_SLOW_STEPS:
+        return []
+    middle = np.median(seconds, axis=0)
+    if not (middle > 0).all():
+        return []
+    intervals = _intervals(seconds / middle)
+    slow = [row for row, (_, low, _) in enumerate(intervals) if low > limit]
+    return sorted(slow, key=lambda row: -intervals[row][1])
+
+
+def _intervals(ratios: NDArray[np.float64]) -> list[tuple[float, float, float]]:
+    """Return each rank's median ratio over the second half of the steps, and its interval."""
+    half = ratios.shape[1] // 2
+    return [median_interval(row[half:], INTERVAL_CHANCE / len(ratios)) for row in ratios]
+
+
+def step_times(
     trace: Trace,
 ) -> tuple[str, NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Return a metric's name, the steps [n], the time of a step [r, n] and the ranks [r].

@@ -23,9 +23,10 @@ one that hangs, all stop at the same step: see `no-new-rows`.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.types import Trace
+from rlvitals.types import RankValues, Trace
 
 MISSED_ROWS = Threshold(
     "rank-stopped.rows", 10.0, "rows that other ranks log after a rank's last", 3.0
@@ -39,13 +40,8 @@ def check(trace: Trace) -> Answer:
     name, values = max(trace.ranks.items(), key=lambda item: len(item[1].steps))
     if len(values.steps) < MIN_ROWS_OF_RANKS:
         return Undecided("too few steps that several ranks logged")
-    last = np.array([int(np.flatnonzero(row)[-1]) if row.any() else 0 for row in values.logged])
-    gaps = np.array(
-        [int(np.diff(np.flatnonzero(row)).max()) if row.sum() > 1 else 1 for row in values.logged]
-    )
-    end = int(np.median(last))  # at least half of the ranks came to here
+    last, end, stopped = _ends(values, MISSED_ROWS.on(trace))
     missed = end - last
-    stopped = missed >= np.maximum(MISSED_ROWS.on(trace), MISSED_GAPS * gaps)
     if not stopped.any():
         return Clear()
     row = int(missed.argmax()) if stopped[missed.argmax()] else int(np.flatnonzero(stopped)[0])
@@ -62,6 +58,24 @@ def check(trace: Trace) -> Answer:
         bound=MISSED_ROWS.bound(trace, "default: 10 rows of the other ranks"),
         limit_on_curve=False,
     )
+
+
+def stopped_rows(values: RankValues, limit: float) -> list[int]:
+    """Return the rows of the ranks that missed at least `limit` rows, the first to stop first."""
+    if len(values.steps) < MIN_ROWS_OF_RANKS:
+        return []
+    last, _, stopped = _ends(values, limit)
+    return sorted((int(row) for row in np.flatnonzero(stopped)), key=lambda row: int(last[row]))
+
+
+def _ends(values: RankValues, limit: float) -> tuple[NDArray[np.int64], int, NDArray[np.bool_]]:
+    """Return each rank's last step [r] as an index, that of the median, and which stopped [r]."""
+    last = np.array([int(np.flatnonzero(row)[-1]) if row.any() else 0 for row in values.logged])
+    gaps = np.array(
+        [int(np.diff(np.flatnonzero(row)).max()) if row.sum() > 1 else 1 for row in values.logged]
+    )
+    end = int(np.median(last))  # at least half of the ranks came to here
+    return last, end, end - last >= np.maximum(limit, MISSED_GAPS * gaps)
 
 
 RULE = Rule(

@@ -12,7 +12,7 @@ function startRun(data) {
     charts = new Map();
     for (const place of document.querySelectorAll("[data-chart]")) {
       const form = told.charts[place.dataset.chart]?.form;
-      if (form) charts.set(place, new (form === "lines" ? LiveChart : LayeredChart)(place, place.dataset.chart, view));
+      if (form) charts.set(place, new (["lines", "bands"].includes(form) ? LiveChart : LayeredChart)(place, place.dataset.chart, view));
     }
     watchCharts(charts);
     const choice = document.getElementById("smoothing");

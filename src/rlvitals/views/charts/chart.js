@@ -67,7 +67,8 @@ class Chart {
 
   /* Say in words what is drawn, for who cannot see it. */
   words() {
-    const known = this.numbers(this.told.curves[0]);
+    const quantiles = this.told.curves.filter((one) => one.quantile);
+    const known = this.numbers(quantiles[quantiles.length >> 1] ?? this.told.curves[0]);
     const ends = known.length ? `${written(known[0])} to ${written(known.at(-1))}` : "no number";
     const marks = this.told.marks.map(([began, , label]) => `${label} since ${written(began)}`);
     return [`${this.told.title}: ${ends}`, ...marks].join("; ");
@@ -112,7 +113,12 @@ class Chart {
     drawSeams(below, this.view.run.seams, area);
     drawFindings(below, this.told, area);
     drawLimits(above, this.told, area);
-    for (const curve of found) this.drawCurve(lines, above, curve, area);
+    const bands = found.filter(({ one }) => one.quantile);
+    if (bands.length) drawBands(lines, bands, area, this.height);
+    const median = bands[bands.length >> 1];
+    for (const curve of found) {
+      if (curve === median || !curve.one.quantile) this.drawCurve(lines, above, curve, area);
+    }
     this.canvas.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
     this.canvas.replaceChildren(...layers);
     this.tell(area);
@@ -211,8 +217,10 @@ class Chart {
   /* Say under the chart what the curves are, and what cannot be seen of them. */
   tell(area) {
     const several = this.told.curves.length > 1;
-    const names = several ? this.told.curves.map((one) =>
+    const curves = this.told.curves.filter((one) => !one.quantile);
+    const names = several ? curves.map((one) =>
       html("span", { class: `key curve${one.part % 8}` }, one.label)) : [];
+    if (curves.length < this.told.curves.length) names.unshift(html("span", {}, "median, and bands of 25–75 %, 5–95 % and all"));
     const said = notes(this.told, area.far);
     if (this.scale.name) said.unshift(this.scale.name);
     if (!this.view.whole && this.reduced()) said.push("of a longer log: each column's extremes");
@@ -257,7 +265,7 @@ class Chart {
       const value = column.values[at];
       said.push(this.told.curves.length > 1 ? `${one.label} ${written(value)}` : written(value));
       const y = area.y(value);
-      if (Number.isFinite(y)) {
+      if (Number.isFinite(y) && !one.quantile) {
         this.pointer.append(svg("circle", { class: `dot curve${one.part % 8}`, cx: area.x(column.steps[at]), cy: y, r: 3.5 }));
       }
     }

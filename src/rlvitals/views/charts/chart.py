@@ -64,6 +64,7 @@ class Packer:
                 {
                     "label": line.label,
                     "part": line.part,
+                    "quantile": line.quantile,
                     "points": len(line.series),
                     "column": column,
                     "average": average,

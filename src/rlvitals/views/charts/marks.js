@@ -2,6 +2,28 @@
 
 const APART = 7; // pixels between two signs: nearer ones are one
 
+/* Fill the bands between quantiles, the outermost first. */
+function drawBands(layer, quantiles, area, height) {
+  const wide = Math.max(1, area.right - area.left);
+  const clipped = svg("svg", { x: area.left, y: 0, width: wide, height, viewBox: `${area.left} 0 ${wide} ${height}` });
+  for (let depth = 0; depth < quantiles.length >> 1; depth++) {
+    const { column: low, inside: [begin, end] } = quantiles[depth];
+    const high = quantiles[quantiles.length - 1 - depth].column;
+    const outline = outlineOf(low.steps, low.values, high.values, begin, end, area);
+    if (outline) clipped.append(svg("path", { class: `quantile depth${depth}`, d: outline }));
+  }
+  layer.append(clipped);
+}
+
+/* Return the outline of the area between two curves of common steps; "" without a number. */
+function outlineOf(steps, low, high, begin, end, area) {
+  const places = Array.from({ length: end - begin }, (_, at) => begin + at).filter((at) => Number.isFinite(low[at]) && Number.isFinite(high[at]));
+  if (!places.length) return "";
+  const there = places.map((at) => `${area.x(steps[at]).toFixed(1)} ${area.y(high[at]).toFixed(1)}`);
+  const back = places.map((at) => `${area.x(steps[at]).toFixed(1)} ${area.y(low[at]).toFixed(1)}`).reverse();
+  return `M${[...there, ...back].join("L")}Z`;
+}
+
 /* Shade the stretch of each finding, with a line where it began. */
 function drawFindings(layer, chart, area) {
   for (const [began, ended, label, severity] of [...chart.marks].reverse()) {

@@ -18,7 +18,7 @@ MAX_STROKED_STEPS = 30  # up to so many, bands get strokes: a single step has no
 def draw(axes: Axes, panel: Panel, theme: Theme, pixels: int) -> Line:
     """Fill the bands of a panel and return the middle line, which is drawn like a curve."""
     ink = theme.curve(0)
-    lines = panel.lines
+    lines = [line for line in panel.lines if line.quantile]
     for (low, high), alpha in zip(_pairs(lines), BAND_ALPHAS, strict=True):
         steps, below, above = envelope(low, high, pixels)
         axes.fill_between(steps, below, above, color=ink, alpha=alpha, lw=0)

@@ -71,7 +71,7 @@ def draw(axes: Axes, panel: Panel, context: PanelContext) -> bool:
         _areas(axes, panel, theme)
     middle = bands.draw(axes, panel, theme, context.pixels) if panel.kind is Kind.BANDS else None
     for curve in drawn_curves if panel.kind is not Kind.SHARES else ():
-        if middle is None or curve.line is middle:
+        if curve.line is middle or not curve.line.quantile:
             _curve(axes, curve, context)
     _ends(axes, panel, drawn_curves, kind)
     distant = _limits(axes, panel, theme, kind)
@@ -305,13 +305,15 @@ def _title(
 
 def _part_names(panel: Panel) -> dict[int, str]:
     """Return the names of a panel's parts."""
-    return dict(sorted({line.part: line.label for line in panel.lines}.items()))
+    names = {line.part: line.label for line in panel.lines if not line.quantile}
+    return dict(sorted(names.items()))
 
 
 def _legend(axes: Axes, panel: Panel, context: PanelContext) -> None:
     """Draw the legend of the parts, next to the title if they are few, else next to the chart."""
     handles, names = _handles(panel, context)
-    if len(names) < 2:  # noqa: PLR2004 - the title names the only one
+    is_known = len(names) == 1 and panel.kind is not Kind.BANDS  # the title names the only one
+    if not names or is_known:
         return
     is_beside_chart = has_side_legend(panel)
     if is_beside_chart:  # top down, like the areas

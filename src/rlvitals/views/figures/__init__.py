@@ -14,6 +14,7 @@ from rlvitals.views.figures import (
     lengths,
     nsr_metrics,
     policy,
+    rank_bands,
     reward_breakdown,
     rewards,
     temperature,
@@ -40,6 +41,7 @@ FIGURES: tuple[Figure, ...] = (
     distributions.FIGURE,
     lengths.FIGURE,
     domain.FIGURE,
+    rank_bands.FIGURE,
 )
 
 

@@ -124,24 +124,29 @@ def _rank(name: str) -> tuple[int, list[tuple[bool, int, str]]]:
 def _panel(subjects: Sequence[Subject], name: str, run_spreads: Sequence[Spread | None]) -> Panel:
     metric = metrics.find(name)
     several = len(subjects) > 1
-    curves = (
-        COMPARISON_QUANTILES
-        if several
-        else [(column, 0, label) for column, label in enumerate(QUANTILE_NAMES)]
-    )
     lines = tuple(
-        Line(
-            label, name, Series(spread.steps, spread.times, spread.values[:, column]), run,
-            curve_index, smooth=False,
-        )
-        for run, spread in enumerate(run_spreads) if spread is not None
-        for column, curve_index, label in curves
-    )  # fmt: skip
+        line
+        for run, spread in enumerate(run_spreads)
+        if spread is not None
+        for line in quantile_lines(spread, name, run, several=several)
+    )
     title = name if metric is None else DISTRIBUTION_TITLES.get(name, metric.title)
     unit = "" if metric is None else metric.unit.partition("/")[0]
     kind = Kind.LINES if several else Kind.BANDS
     bounded = () if metric is None or metric.family else (metric,)
     return annotate(subjects, Panel(title, unit, lines, kind=kind), bounded)
+
+
+def quantile_lines(spread: Spread, metric: str, run: int, *, several: bool) -> Iterator[Line]:
+    """Yield the quantiles of a run's distribution; of several runs the median, 5 % and 95 %."""
+    curves = (
+        COMPARISON_QUANTILES
+        if several
+        else [(column, 0, label) for column, label in enumerate(QUANTILE_NAMES)]
+    )
+    for column, part, label in curves:
+        series = Series(spread.steps, spread.times, spread.values[:, column])
+        yield Line(label, metric, series, run, part, smooth=False, quantile=not several)
 
 
 def has_distribution(trace: Trace) -> bool:

@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
     LINES = "lines"
     SHARES = "shares"  # stacked areas that sum to 1
-    BANDS = "bands"  # quantile bands between the first and the last line, and so on inwards
+    BANDS = "bands"  # bands between the first and the last quantile, and so on inwards; and lines
     ACROSS = "across"  # curves over the panel's own x-axis
     WORDS = "words"
 
@@ -47,6 +47,7 @@ class Line:
     run: int = 0  # index of the picture's run
     part: int = 0  # index of the run's curve in the panel
     smooth: bool = True  # draw an average over a noisy curve
+    quantile: bool = False  # an edge of the bands of a panel of the kind BANDS, or their median
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from rlvitals.rules.rule import Finding
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
 from rlvitals.views.charts.chart import Chart
-from rlvitals.views.figures import figure
+from rlvitals.views.figures import figure, rank_bands
 from rlvitals.views.figures.panels import RUN_ORIGIN, annotate, natural
 from rlvitals.views.figures.policy import CLIP_FRACTIONS, ENTROPY_METRICS
 from rlvitals.views.phrases import Line
@@ -59,6 +59,7 @@ def page(subject: Subject, number: int) -> Page:
         findings=tuple(_finding(case, drawer) for case in diagnosis.cases),
         proofs=subject.proofs,
         measures=(*_measures(drawer), *_unmapped_measures(subject.others, drawer)),
+        ranks=tuple(map(drawer.panel, rank_bands.panels((drawer.subject,)))),
         settings=tables.settings(diagnosis.trace),
         environment=tuple(tables.environment(subject.facts)),
         events=tables.events(subject.events, diagnosis.trace),
@@ -115,6 +116,10 @@ class _Drawer:
             ),
             TALL_CHART_PIXELS,
         )
+
+    def panel(self, panel: figure.Panel) -> Chart:
+        """Draw a panel of a figure."""
+        return self._chart(panel, TALL_CHART_PIXELS)
 
     def _chart(self, panel: figure.Panel, tall: int) -> Chart:
         return Chart(next(self.names), panel, self.trace.first_step, self.trace.last_step, tall)

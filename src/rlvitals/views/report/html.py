@@ -86,6 +86,7 @@ def charts(page: Page) -> Iterator[Chart]:
         yield from _finding_charts(finding)
     for _, measures in page.measures:
         yield from (finding.chart for finding in measures)
+    yield from page.ranks
 
 
 def _finding_charts(finding: Found) -> Iterator[Chart]:

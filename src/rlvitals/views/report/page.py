@@ -135,6 +135,7 @@ class Page:
     findings: tuple[Found, ...]
     proofs: tuple[Proof, ...]
     measures: tuple[tuple[str, tuple[Measure, ...]], ...]  # by kind
+    ranks: tuple[Chart, ...]  # of a run of several ranks
     settings: Grid
     environment: tuple[tuple[str, Grid], ...]
     events: Grid

@@ -138,6 +138,13 @@ def _measure(measure: Measure) -> Html:
     )
 
 
+def rank_sections(page: Page) -> Iterator[Section]:
+    """Yield the section of the charts over the ranks; none for a run of a single rank."""
+    if page.ranks:
+        charts = (el("div", chart(item)) for item in page.ranks)
+        yield section("Ranks", el("div", *charts, class_="cards wide-cards"))
+
+
 def data_sections(page: Page) -> Iterator[Section]:
     """Yield the sections of changes, texts, settings, environment, checkpoints and events."""
     if page.changes.rows:
@@ -184,6 +191,7 @@ def run(page: Page, number: int, *, several: bool) -> Html:
         findings(page),
         *([rollouts(page.proofs)] if page.proofs else []),
         measures(page.measures),
+        *rank_sections(page),
         *data_sections(page),
         coverage_section(page.unjudged),
     ]
