@@ -106,10 +106,10 @@ def test_a_policy_that_is_still_uniform_has_learned_nothing():
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_few_returns_that_rise_in_order_are_learning(scale):
-    rises = scale * np.array([-17.6, -8.4, -4.8, -4.3, -4.1, -4.0])
+    rises = scale * np.array([-17.6, -12.1, -8.4, -6.0, -4.8, -4.3, -4.1, -4.0])
     assert judged(ended(outcome__return=rises))[0] is Word.LEARNING
-    assert judged(ended(outcome__return=rises[[0, 3, 1, 4, 2, 5]]))[0] is Word.UNKNOWN
-    assert judged(ended(outcome__return=rises[-4:]))[0] is Word.UNKNOWN
+    assert judged(ended(outcome__return=rises[[0, 4, 1, 7, 2, 6, 3, 5]]))[0] is Word.UNKNOWN
+    assert judged(ended(outcome__return=rises[-7:]))[0] is Word.UNKNOWN
 
 
 def test_a_rise_that_is_bounded_below_what_counts_is_flat():

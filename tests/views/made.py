@@ -86,7 +86,7 @@ def trace(**over):
     loss = 5 * np.exp(-3 * TIME)
     loss[29:39] = np.nan
     columns = {
-        "outcome/return": np.minimum(TIME, 0.5) * 400 - 200 * np.clip(TIME - 0.5, 0, 1),
+        "outcome/return": np.minimum(TIME, 0.5) * 400 - 60 * np.clip(TIME - 0.5, 0, 1),
         "policy/approx_kl": kl,
         "policy/clip_fraction": np.clip(kl, 0, 0.45),
         "exploration/entropy": 1.38 - TIME,

@@ -35,6 +35,7 @@ EVERY = (
     changes.Restarted(*AT, "a.csv"),
     changes.Ended(*AT, 7, "failed", "exit code 1", 1),
     changes.Quiet(*AT, 7, 90.0),
+    changes.Copy(*AT, "original"),
     changes.Vanished(*AT, "its files are no longer there"),
     changes.Unreadable(*AT, "a.csv", "not a log"),
     changes.Readable(*AT, "a.csv"),
