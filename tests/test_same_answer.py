@@ -373,6 +373,7 @@ def test_what_is_no_moment_is_refused(text, tmp_path, capsys):
 MAY_READ_A_TIME = {
     "agents/workspace.py": "whether a run has changed since its diagnosis was made",
     "alerts/": "sends at the hours of its own settings",
+    "cli/prune.py": "how old a run is",
     "cli/watch.py": "which console file is the newest",
     "cli/runs.py": "whether the settings file has changed since the index was made",
     "doctor/similar_folders.py": "a doctor looks at the files of this machine, now",

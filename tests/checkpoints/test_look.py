@@ -272,7 +272,7 @@ def test_the_command_s_exit_codes_and_json(tmp_path, capsys):
     empty.mkdir()
     assert main(["checkpoints", str(empty)]) == 1
     assert main(["checkpoints", str(tmp_path / "nowhere")]) == 3
-    assert "rlvitals doctor" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_looking_changes_nothing(tmp_path):

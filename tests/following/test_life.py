@@ -69,7 +69,9 @@ def test_a_run_that_goes_bad_fires_once_and_clears_with_the_reason(tmp_path):
     assert cleared.why.startswith("it no longer holds")
     spike = [one for one in about if one.rule.name == "kl-above-target"]
     assert isinstance(spike[0], changes.Fired)
-    assert spike[0].finding.severity is Severity.WARNING
+    severities = [one.finding.severity for one in spike if type(one) is not changes.Cleared]
+    assert severities[0] is Severity.NOTE  # until it has stood for a while
+    assert max(severities) >= Severity.WARNING
     words = [one.diagnosis.verdict.word for one in of(changes.Judged, told) if one.turned]
     assert words[:3] == ["unknown", "learning", "collapsed"]
     followed.settle()

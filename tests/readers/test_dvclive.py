@@ -82,7 +82,7 @@ def test_a_folder_s_tables_are_one_run(written):
 
 @pytest.mark.parametrize(
     ("inside", "name"),
-    [("", "first"), ("dvclive", "dvclive"), ("dvclive/plots", "plots")],
+    [("", "first"), ("dvclive", "first/dvclive"), ("dvclive/plots", "plots")],
 )
 def test_any_of_its_folders_will_do(written, inside, name):
     (run,) = sources.find(written / "first" / inside)

@@ -186,7 +186,7 @@ def test_no_settings_are_taken_from_below_the_folder(root):
 
 def test_the_command_refuses_what_it_cannot_serve(tmp_path, capsys):
     assert main(["serve", str(tmp_path / "none")]) == 3
-    assert "no folder" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
     assert main(["serve", str(tmp_path), "--port", "70000"]) == 2
     assert "port" in capsys.readouterr().err
     assert main(["serve", str(tmp_path), "--host", "203.0.113.7", "--port", "0"]) == 2

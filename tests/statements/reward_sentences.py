@@ -40,6 +40,7 @@ from rule_values import (
     uniform_groups,
 )
 
+from rlvitals.diagnosis.summary import ENTROPIES
 from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.paid import step_reward
 from rlvitals.rules.standing import environment
@@ -66,6 +67,8 @@ REWARD_RULES = {
               "at most, target <setting target_kl>: updates are <any words>"),
     ],
     "entropy": [
+        *(claim(f"entropy{of} stays at <late {name}> {unit}")
+          for name, (of, unit) in ENTROPIES.items()),
         claim("entropy goes <early exploration/entropy> to <late exploration/entropy> nats: "
               "<lost> of it is gone with no gain to show",
               lost=lambda c: [1 - b / a for a in at_start("exploration/entropy")(c) if a

@@ -3,9 +3,9 @@
 A run is as old as its newest row or start. An old run keeps, of each bucket of each metric, the
 first, last, lowest and highest point, the first NaN and infinities, and the counts of all; the
 oldest --tier that fits counts. Sealed checkpoints are deleted with --checkpoints alone: those
-beyond the N newest that are neither best, nor pinned, nor the last healthy one.
-Runs on hold (`rlvitals hold`) and runs that a process records into are left as they are. After a
-crash every file is complete: run the command again.
+beyond the N newest that are neither best, nor pinned, nor the last healthy one. Runs on hold
+(`rlvitals hold RUN`) and runs that a process records into are left as they are. After a crash
+every file is complete: run the command again.
 
 exit code: 0  done
            1  a step was not done

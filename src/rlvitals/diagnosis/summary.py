@@ -147,7 +147,8 @@ def _entropy(
         return _absence(trace, "entropy", text, tuple(ENTROPIES))
     name, first, last = levels
     of, unit = ENTROPIES[name]
-    course = f"goes {first:.3g} to {last:.3g}" if last != first else f"stays at {last:.3g}"
+    ends = f"{first:.3g}", f"{last:.3g}"
+    course = f"stays at {ends[1]}" if ends[0] == ends[1] else f"goes {ends[0]} to {ends[1]}"
     text = f"Entropy{of} {course} {unit}"
     if name == "exploration/entropy_sum" and (batch := _batch(trace)):
         text += f", {first / batch:.3g} to {last / batch:.3g} a decision in batches of {batch:,}"

@@ -137,7 +137,8 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
     values = series.values
     if len(values) < BLOCKS or liveness(trace).live or knows_way(trace, name, values):
         return None
-    course = course_of(clip_extremes(values))
+    with np.errstate(over="ignore", invalid="ignore"):
+        course = course_of(clip_extremes(values))
     levels = np.convolve(course.blocks, np.full(LAST, 1 / LAST), "valid")
     peak, best, last = int(levels.argmax()), float(levels.max()), float(levels[-1])
     gain = best - float(course.blocks[course.peak]) + course.total_gain

@@ -16,7 +16,6 @@ from rlvitals.views.drawing.text_fit import POINTS_PER_INCH, cut, drawable, widt
 from rlvitals.views.drawing.themes import Theme
 from rlvitals.views.figures.figure import Kind, Mark, Panel, Picture
 
-MAX_TITLE_PARTS = 3  # with a legend next to the title
 CONSTANT_TOLERANCE = 1e-6  # relative; a curve that varies less is drawn as constant
 MAX_MARKED_POINTS = 30  # points with a marker each
 MAX_LIMIT_DISTANCE = 8.0  # of the curves' size; farther limits are captions only
@@ -45,7 +44,7 @@ class PanelContext:
 
 def has_side_legend(panel: Panel) -> bool:
     """Return whether a panel has too many parts for a legend next to its title."""
-    return len(_part_names(panel)) > MAX_TITLE_PARTS
+    return len(_part_names(panel)) > 3  # noqa: PLR2004 - with a legend next to the title
 
 
 def dash(index: int, theme: Theme) -> Dash:
@@ -388,8 +387,8 @@ def _layout_lines(panel: Panel, inches: float, *, several: bool) -> Iterable[_Te
     for words in panel.words:
         bold = "bold" in words.style
         size = TEXT_SIZES["words"] + (4 if bold else 0)
-        cut_lines = [cut(words.text, inches, size)] if several else None
-        for text in cut_lines or wrap(words.text, inches, size, bold=bold):
+        lines = [cut(words.text, inches, size)] if several else None
+        for text in lines or wrap(words.text, inches, size, bold=bold):
             yield _TextLine(text, words.style, size, top)
             top += 1.45 * size
         top += 0.35 * size
@@ -397,5 +396,5 @@ def _layout_lines(panel: Panel, inches: float, *, several: bool) -> Iterable[_Te
 
 def words_tall(panel: Panel, inches: float, *, several: bool) -> float:
     """Return the height of a text panel in inches."""
-    *_, last = [_TextLine("", "", 0.0, 0.0), *_layout_lines(panel, inches, several=several)]
-    return (last.top + last.size) / POINTS_PER_INCH
+    lines = [_TextLine("", "", 0.0, 0.0), *_layout_lines(panel, inches, several=several)]
+    return (lines[-1].top + lines[-1].size) / POINTS_PER_INCH
