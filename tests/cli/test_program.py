@@ -260,7 +260,7 @@ def test_help_names_a_command_or_lists_all(capsys):
 
 
 ANY = "|".join(command.name for command in COMMANDS)
-COMMAND = re.compile(rf"rlvitals ((?:{ANY})\b[^`\"'\\\n();:]*)")
+COMMAND = re.compile(rf"rlvitals ((?:{ANY})\b(?:[^`\"'\\\n();:]|:(?=\d))*)")
 
 
 def hinted():

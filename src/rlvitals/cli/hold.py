@@ -1,8 +1,8 @@
 """Put a run or a sealed checkpoint on legal hold: nothing of it is removed or thinned.
 
-The mark is the file `hold.json` in the folder. While it is there, `rlvitals prune ROOT`, `compact`, the
-checkpoints that a training deletes and a backup that follows it leave the folder as it is. A mark
-in a folder of runs holds the runs in it.
+The mark is the file `hold.json` in the folder. While it is there, `rlvitals prune ROOT`, `compact`,
+the checkpoints that a training deletes and a backup that follows it leave the folder as it is. A
+mark in a folder of runs holds the runs in it.
 
 examples:
   rlvitals hold runs/my_run --reason audit
