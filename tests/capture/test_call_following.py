@@ -13,7 +13,17 @@ from types import SimpleNamespace
 import pytest
 from waiting import HANG_SECONDS
 
+import rlvitals
 from rlvitals.capture import calls, imports, ray_hook, run_folders
+
+
+def test_a_run_that_was_finished_by_itself_is_not_joined(tmp_path, monkeypatch):
+    monkeypatch.delenv(run_folders.FOLDER_VARIABLE, raising=False)
+    run = rlvitals.start(tmp_path / "first")
+    run_folders.share(run, run_folders.Source("wandb", "1"))
+    assert run_folders.join(run_folders.Source("mlflow", "2")) is not None
+    run.finish()
+    assert run_folders.join(run_folders.Source("trackio", "3")) is None
 
 
 def test_a_recording_that_fails_is_one_line_and_no_error(capsys):

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 
 import rlvitals
-from rlvitals.tracking import run as run_module
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "record-anything.md"
 ROWS = re.findall(
@@ -158,7 +157,6 @@ def test_slime_s_samples_are_rollouts(tmp_path, monkeypatch):
     from rlvitals.rollouts import rollout_index
 
     monkeypatch.setattr(slime, "_runs", [])
-    monkeypatch.setattr(run_module, "_started", [])  # an open run would be joined
     args = SimpleNamespace(save=str(tmp_path), reward_key="score", rollout_batch_size=2)
     samples = [
         [

@@ -136,6 +136,12 @@ def join(source: Source, **facts: Any) -> Share | None:
     `facts` are arguments of `rlvitals.start`, used where this begins a run.
     """
     with _lock:
+        # A run may be finished by itself, while a tracker's part of it is open.
+        _recordings[:] = [
+            each
+            for each in _recordings
+            if not each.run._closed  # noqa: SLF001 - ours
+        ]
         for recording in reversed(_recordings):
             if source.tracker == SHARED_TRACKER or source.tracker not in recording.trackers:
                 return Share(recording, source)
