@@ -31,6 +31,14 @@ RUNS, SEED = 80, 20261123
 RECORDED = 150  # lines of runs.jsonl that the sample is drawn from: later worlds leave it as it is
 BLOCKS = 20
 CONSOLE_LINES = 12  # of the end of a console text
+HEADER = """### Readers of the same logs
+
+Two readers, language models, labelled 80 runs of the dev and test worlds from block means of the
+same columns, each without the answers of the other or of rlvitals; the environment and the settings
+were withheld. Both compared runs that looked like the same task, which rlvitals does not. Rules
+were written by half of these worlds and the other half was looked at later: the column of rlvitals
+is no blind score here, those of the readers are. `scripts/expert_ceiling.py` prints the table.
+"""
 ROWS = {
     "alarm": "any alarm on a broken run",
     "warned": "alarm on a healthy run",
@@ -126,7 +134,7 @@ def page() -> str:
     }
     tables["rlvitals"] = diagnose_runs(TIER, runs, 2)[Column.LOG]
     scores = {name: score(table) for name, table in tables.items()}
-    lines = [f"| | {' | '.join(scores)} | runs |", f"| --- |{' --: |' * (len(scores) + 1)}"]
+    lines = [HEADER, f"| | {' | '.join(scores)} | runs |", f"| --- |{' --: |' * (len(scores) + 1)}"]
     for key, title in ROWS.items():
         shares: list[Share] = [getattr(each, key) for each in scores.values()]
         cells = [f"{s.value:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in shares]

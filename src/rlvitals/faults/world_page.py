@@ -80,7 +80,8 @@ def as_json(root: Path, jobs: int | str, split_name: str) -> str:
 def write(root: Path, jobs: int | str, page: Path, report: Callable[[str], None]) -> None:
     """Score all worlds, and rewrite the section of the page and the file it is made of."""
     scored = diagnose_split(root, jobs, "all")
-    text = _section(scored)
+    readers = root / "readers.md"
+    text = _section(scored) + (f"\n{readers.read_text()}" if readers.exists() else "")
     (root / "section.md").write_text(text)
     page.write_text(replace_section(page.read_text(), text))
     report(f"{page}: {_count([run.labelled for run in scored[Column.LOG]])}")
