@@ -170,6 +170,7 @@ def _greedy_is_worse(trace: Trace) -> Answer:
         ended=int(series.steps[-1]),
         observed=last - first,
         bound=Bound(-min_fall, origin),
+        limit_on_curve=False,
         causes=(
             "the sign of the target, of the loss or of the reward is wrong",
             "targets belong to other states or actions",
