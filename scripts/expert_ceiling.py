@@ -13,6 +13,7 @@ script scores them beside rlvitals, as the worlds are scored: `faults/tier-2/rea
 
 import argparse
 import csv
+import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -67,12 +68,9 @@ def main() -> None:
 def sample() -> list[LabelledRun]:
     """Draw the runs, in the order of their numbers."""
     lines = (TIER / "runs.jsonl").read_text().splitlines()[:RECORDED]
-    runs = [labelled for labelled in label_runs(read(TIER)) if _is_in(lines, labelled.run.name)]
+    names = {json.loads(line)["name"] for line in lines}
+    runs = [labelled for labelled in label_runs(read(TIER)) if labelled.run.name in names]
     return random.Random(SEED).sample(runs, RUNS)
-
-
-def _is_in(lines: Sequence[str], name: str) -> bool:
-    return any(f'"name": "{name}"' in line for line in lines)
 
 
 def packet(labelled: LabelledRun) -> str:
