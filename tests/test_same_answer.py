@@ -23,7 +23,7 @@ from rlvitals.metrics.canonicalize import Given
 from rlvitals.rules.going_on import liveness
 from rlvitals.tracking import clock
 from rlvitals.types import Budget, Lifecycle
-from rlvitals.views import json_view
+from rlvitals.views import diagnosis_json, json_view
 from rlvitals.views.terminal import diagnosis as as_text
 
 ROOT = Path(__file__).parent
@@ -429,6 +429,6 @@ def test_the_text_and_the_field_are_there_once(tmp_path):
     found = rlvitals.diagnose(written(tmp_path / "run", 0.5))
     text = as_text(found)
     assert text.count("not known whether it goes on, judged as it stands") == 1
-    assert json_view.diagnosis(found).count('"goes_on"') == 1
+    assert diagnosis_json.diagnosis(found).count('"goes_on"') == 1
     over = as_text(rlvitals.diagnose(tmp_path / "run", live=False))
     assert "not known whether it goes on" not in over

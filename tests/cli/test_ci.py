@@ -92,13 +92,9 @@ reason = "ticket 12"
 """
 
 
-def names(case):
-    return [case["rule"]["name"], *(n for symptom in case["symptoms"] for n in names(symptom))]
-
-
 def test_muted_findings_are_told_and_fail_nothing(call, runs, tmp_path):
     document = json.loads(call("diagnose", runs / SPIKE, "--json")[1])
-    rules = [name for case in document["cases"] for name in names(case)]
+    rules = [finding["rule"] for finding in document["findings"]]
     text = "".join(MUTE.format(rule=rule, run=f"*{SPIKE}") for rule in rules)
     (tmp_path / "rlvitals.toml").write_text(text)
     code, out, err = call("diagnose", runs / SPIKE)
@@ -139,7 +135,7 @@ def test_what_is_wrong_with_a_mute_is_said(call, runs, text, problem, hint):
 def test_a_threshold_is_set_by_flag_over_environment_over_file(call, runs, tmp_path, monkeypatch):
     def spiked(*more):
         out = call("diagnose", runs / SPIKE, "--only", "kl-spike", "--json", *more)[1]
-        return bool(json.loads(out)["cases"])
+        return bool(json.loads(out)["causes"])
 
     assert spiked()
     (tmp_path / "rlvitals.toml").write_text("[thresholds]\nkl-spike.factor = 1e9")

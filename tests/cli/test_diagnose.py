@@ -60,7 +60,7 @@ def test_a_paste_of_dicts_as_python_prints_them(call, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(pasted.encode())))
     code, out, _ = call("diagnose", "-", "--json", "--finished")
     assert code == 1
-    assert [case["rule"]["name"] for case in json.loads(out)["cases"]] == ["no-gradient"]
+    assert [cause["name"] for cause in json.loads(out)["causes"]] == ["no-gradient"]
 
 
 def test_a_paste_on_standard_input(call, monkeypatch):
@@ -130,7 +130,7 @@ def test_runs_of_one_name_are_told_apart(call, healthy, tmp_path):
 
 def test_json_of_one_run_is_a_noun_and_of_several_a_list(call, healthy, failing):
     document = json.loads(call("diagnose", failing, *TARGET, "--json")[1])
-    assert document["cases"][0]["rule"]["name"] == "kl-above-target"
+    assert document["causes"][0]["name"] == "kl-above-target"
     assert document["goes_on"]["live"] is None
     assert document["goes_on"]["why"].startswith("no process record")
     documents = json.loads(call("diagnose", healthy, failing, *TARGET, "--json")[1])
@@ -147,8 +147,8 @@ def test_only_and_ignore(call, failing):
     only = ("--only", "kl-above-target", "--json")
     assert json.loads(call("diagnose", failing, *TARGET, *only)[1])["coverage"]["asked"] == 1
     ignore = ("--ignore", "kl-above-target", "--json")
-    cases = json.loads(call("diagnose", failing, *TARGET, *ignore)[1])["cases"]
-    assert "kl-above-target" not in [case["rule"]["name"] for case in cases]
+    causes = json.loads(call("diagnose", failing, *TARGET, *ignore)[1])["causes"]
+    assert "kl-above-target" not in [cause["name"] for cause in causes]
 
 
 def test_map_gives_a_key_its_meaning(call, healthy):
@@ -234,7 +234,7 @@ def test_a_price_tells_the_waste_in_money_and_a_replay_what_was_taken_back(call)
     file = RUNS / "ppo-cartpole-lr-spike" / "run.csv"  # its clock counts less than a minute
     _, out, _ = call("diagnose", file, "--json", "--price", "100", "--replay")
     document = json.loads(out)
-    (spent,) = (case["waste"] for case in document["cases"] if case["waste"])
+    (spent,) = (cause["cost"] for cause in document["causes"] if cause["cost"])
     assert spent["price"] == 100
     assert 0.1 < spent["since_began"]["money"] < 2
     assert isinstance(document["retracted"], list)

@@ -14,7 +14,7 @@ from waiting import HANG_SECONDS
 from rlvitals import settings
 from rlvitals.diagnosis import batch, load
 from rlvitals.errors import UnreadableLog
-from rlvitals.views import json_view
+from rlvitals.views import diagnosis_json
 
 RUNS = 9
 
@@ -36,7 +36,7 @@ def asked(folder):
 
 def told(answers):
     names = [f"run_{n}" for n in range(RUNS)]
-    return json.loads(json_view.diagnoses(list(zip(names, answers, strict=True))))
+    return json.loads(diagnosis_json.diagnoses(list(zip(names, answers, strict=True))))
 
 
 def test_processes_answer_what_one_answers_in_the_same_order(asked):

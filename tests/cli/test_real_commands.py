@@ -30,7 +30,7 @@ def test_healthy_runs_one_line_each(call, real_logs, folder):
     runs = [p for p in (real_logs / folder).iterdir() if p.is_dir()]
     assert len(out.splitlines()) == 1 + len(runs)
     for document in json.loads(call("diagnose", real_logs / folder, "--json")[1]):
-        assert not [c for c in document["cases"] if c["finding"]["severity"] != "note"]
+        assert not [c for c in document["causes"] if c["severity"] != "note"]
 
 
 def test_wandb_runs_under_names_that_nobody_knows(call, real_logs):

@@ -24,7 +24,7 @@ from rlvitals.server.fleet_line import Summary
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_files import Entry
 from rlvitals.storage.index import Index
-from rlvitals.views import json_view
+from rlvitals.views import diagnosis_json
 
 
 @pytest.fixture
@@ -164,10 +164,10 @@ def test_points_of_a_large_ended_run_are_let_go_and_read_again(root):
         )
 
     whole, zoomed = pack(), pack(steps=(9_000, 20_000))
-    text = json_view.diagnosis(run.diagnosis)
+    text = diagnosis_json.diagnosis(run.diagnosis)
     run.release(100)
     run.release(min_seconds=0.0)
-    assert json_view.diagnosis(run.diagnosis) == text  # in use, and not large
+    assert diagnosis_json.diagnosis(run.diagnosis) == text  # in use, and not large
     run.release(100, 0.0)
     assert sum(map(len, run.diagnosis.trace.series.values())) < 100
     assert not any(map(len, (tail.log.series for tail in run._files.values())))
@@ -177,7 +177,7 @@ def test_points_of_a_large_ended_run_are_let_go_and_read_again(root):
     run.release(100, 0.0)
     assert pack(steps=(9_000, 20_000)) == zoomed
     run.release(100, 0.0)
-    assert json_view.diagnosis(run.full_diagnosis()) == text
+    assert diagnosis_json.diagnosis(run.full_diagnosis()) == text
     run.release(100, 0.0)
     again = rlvitals.start(str(root / "bad"), resume="must", framework="sb3", flush_seconds=0.05)
     write(again, range(60, 70))
@@ -207,7 +207,7 @@ def test_points_are_given_as_json_and_csv(client):
 
 def test_a_diagnosis_is_that_of_the_command_line(client):
     answer = client.get("/api/run?key=bad").json()
-    assert answer["format"] == 1
+    assert answer["format"] == 2
     assert answer["verdict"]["word"] == "collapsed"
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import made
 import numpy as np
@@ -12,11 +13,13 @@ from loading import MEASURED, load_run
 from rich.cells import cell_len
 
 from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.root_cause import flat
 from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import suggest
 from rlvitals.metrics.frameworks import TABLES
 from rlvitals.types import Series
 from rlvitals.views import (
+    diagnosis_json,
     json_view,
     lists,
     markdown,
@@ -43,7 +46,7 @@ def test_markdown(golden, goldens):
 
 
 def test_json(golden, goldens):
-    golden(goldens / "report.json", json_view.diagnosis(made.diagnosis()))
+    golden(goldens / "report.json", diagnosis_json.diagnosis(made.diagnosis()))
 
 
 def test_many_runs(golden, goldens):
@@ -153,7 +156,7 @@ def test_no_view_lets_a_name_act():
     for text in (
         terminal.diagnosis(diagnosis),
         markdown.diagnosis(diagnosis),
-        json_view.diagnosis(diagnosis),
+        diagnosis_json.diagnosis(diagnosis),
     ):
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
     assert "<script>" not in re.sub(r"`[^`\n]*`|\\<", "", markdown.diagnosis(diagnosis))
@@ -165,12 +168,13 @@ def test_json_is_strict_and_says_its_format():
     def refuse(constant):
         raise AssertionError(f"{constant} is no JSON")
 
-    read = json.loads(json_view.diagnosis(made.diagnosis()), parse_constant=refuse)
-    assert read["format"] == 1
+    read = json.loads(diagnosis_json.diagnosis(made.diagnosis()), parse_constant=refuse)
+    assert read["format"] == 2
     assert read["verdict"]["word"] == "learning"
-    assert [case["rule"]["name"] for case in read["cases"]] == ["kl-above-target", "not-a-number"]
-    assert read["cases"][0]["finding"]["severity"] == "error"
-    assert read["cases"][1]["finding"]["observed"] is None  # NaN
+    assert [cause["name"] for cause in read["causes"]] == ["kl-above-target", "not-a-number"]
+    assert read["causes"][0]["severity"] == "error"
+    (not_a_number,) = (f for f in read["findings"] if f["rule"] == "not-a-number")
+    assert not_a_number["observed"] is None  # NaN
     assert read["trace"]["series"]["policy/approx_kl"]["points"] == 100
 
 
@@ -185,12 +189,15 @@ def test_a_trace_as_json_gives_back_its_columns():
 
 def test_half_a_surrogate_pair_is_still_json():
     assert (
-        json.loads(json_view.diagnosis(made.diagnosis(name="\udc80")))["trace"]["name"] == r"\udc80"
+        json.loads(diagnosis_json.diagnosis(made.diagnosis(name="\udc80")))["trace"]["name"]
+        == r"\udc80"
     )
 
 
 def test_unreadable_runs_are_in_the_list():
-    read = json.loads(json_view.diagnoses([("torn", UnreadableLog("no log", where="x", hint="y"))]))
+    read = json.loads(
+        diagnosis_json.diagnoses([("torn", UnreadableLog("no log", where="x", hint="y"))])
+    )
     assert read[0]["error"] == {"problem": "no log", "where": "x", "hint": "y"}
 
 
@@ -241,13 +248,13 @@ def test_hundreds_of_notes_do_not_bury_the_answer():
     diagnosis = made.diagnosis(notes=tuple(f"file {i} is torn" for i in range(300)))
     assert "and 289 more: --json has them all" in terminal.diagnosis(diagnosis)
     assert "file 299" not in terminal.diagnosis(diagnosis)
-    assert len(json.loads(json_view.diagnosis(diagnosis))["trace"]["notes"]) == 300
+    assert len(json.loads(diagnosis_json.diagnosis(diagnosis))["trace"]["notes"]) == 300
 
 
-def test_causes_and_findings_are_flat_lists_of_the_same_cases():
+def test_causes_and_findings_are_lists_of_the_same_cases():
     found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=MEASURED)
-    written = json.loads(json_view.diagnosis(found))
-    assert written["format"] == 1
+    written = json.loads(diagnosis_json.diagnosis(found))
+    assert written["format"] == 2
     assert [one["rule"] for one in written["findings"]] == [r.name for r, _ in found.findings]
     first = written["causes"][0]
     assert (first["name"], first["rank"]) == (found.cases[0].rule.name, 1)
@@ -255,5 +262,14 @@ def test_causes_and_findings_are_flat_lists_of_the_same_cases():
     assert len(first["for"]) >= 1 + len(found.cases[0].symptoms)
     assert first["remedy"]
     assert first["samples"] == 20
-    keys = ["name", "class", "rank", "for", "against", "likely", "remedy", "samples"]
-    assert list(first) == keys
+    assert first["explains"] == [case.rule.name for case in flat(found.cases[0])[1:]]
+    roots = [finding["rule"] for finding in written["findings"] if finding["cause"] is None]
+    assert roots == [cause["name"] for cause in written["causes"]]
+
+
+def test_each_key_of_a_diagnosis_is_in_the_manual():
+    page = Path("docs/json.md").read_text()
+    found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=MEASURED)
+    written = json.loads(diagnosis_json.diagnosis(found))
+    keys = {*written, *written["causes"][0], *written["findings"][0]} - {"format"}
+    assert not {key for key in keys if f"`{key}`" not in page}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.metrics.metric import Metric
-from rlvitals.rules import kinds
-from rlvitals.rules.rule import Rule, Undecided
+from rlvitals.rules import causes, kinds
+from rlvitals.rules.rule import Rule, Severity, Undecided
 from rlvitals.types import Profile, Trace
 
 
@@ -102,6 +102,20 @@ def unlocks(
         steps.append(Unlock(tuple(sorted(names)), ready))
         waiting = {rule: lack - names for rule, lack in waiting.items() if rule not in ready}
     return tuple(steps), tuple(pair for pair in undecided if not lacks[pair[0].name])
+
+
+def open_causes(
+    rule: Rule, severity: Severity, trace: Trace, undecided: Sequence[tuple[Rule, Undecided]]
+) -> tuple[Unlock, ...]:
+    """Return the causes of a warning that the log does not exclude, and what to log to tell.
+
+    Only an outcome that no other finding explains has open causes: the rules that could explain
+    it and lack a metric or a setting. What lets most of them judge is first.
+    """
+    if rule.name not in causes.OUTCOMES or severity is Severity.NOTE:
+        return ()
+    candidates = [pair for pair in undecided if pair[0].name in rule.explained_by]
+    return unlocks(trace, candidates)[0]
 
 
 def _missing(trace: Trace, rule: Rule, answer: Undecided) -> frozenset[str]:

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from rlvitals.comparison.siblings import Siblings
 from rlvitals.diagnosis import remedies
 from rlvitals.diagnosis.cost import Waste, waste
-from rlvitals.diagnosis.coverage import Coverage, coverage
+from rlvitals.diagnosis.coverage import Coverage, coverage, open_causes
 from rlvitals.diagnosis.forecast import Forecast, forecast, outlook
 from rlvitals.diagnosis.replay import Retraction, replay, retractions
 from rlvitals.diagnosis.root_cause import Case, flat, group_by_cause
@@ -111,7 +111,11 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RAT
         trace=full_trace,
         verdict=verdict(trace, tuple(findings)),
         cases=tuple(
-            _complete_case(case, trace, rates, severities) for case in _add_waste(folded, trace)
+            replace(
+                _complete_case(case, trace, rates, severities),
+                open_causes=open_causes(case.rule, case.severity, trace, undecided),
+            )
+            for case in _add_waste(folded, trace)
         ),
         clear=tuple(clear),
         undecided=tuple(undecided),

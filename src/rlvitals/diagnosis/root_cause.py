@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rlvitals.diagnosis.cost import Waste
+from rlvitals.diagnosis.coverage import Unlock
 from rlvitals.diagnosis.forecast import Forecast
 from rlvitals.diagnosis.remedies import Knob
 from rlvitals.rules import causes
@@ -35,6 +36,7 @@ class Case:
     knobs: tuple[Knob, ...] = ()  # the settings that its remedies name, as the framework has them
     rate: Rate | None = None  # how often the rule rings on healthy runs of this family
     said: Severity | None = None  # what the rule said, where it is held at a note for now
+    open_causes: tuple[Unlock, ...] = ()  # what could explain it and lacks a metric or a setting
     own_rate: Rate | None = None  # the same on the user's own runs: `rlvitals calibrate ROOT`
 
     @property

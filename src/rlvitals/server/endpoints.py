@@ -28,7 +28,7 @@ from rlvitals.server.fleet_line import Summary
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
 from rlvitals.types import Series
-from rlvitals.views import json_view
+from rlvitals.views import diagnosis_json, json_view
 
 MAX_STREAMS = 256  # browsers that listen at once
 MAX_PAGE_ROWS = 500
@@ -163,7 +163,7 @@ class Api:
 
     def run(self, request: Request) -> Response:
         """Return a diagnosis in the JSON format of the command line."""
-        text = json_view.diagnosis(self.get_run(request).full_diagnosis())
+        text = diagnosis_json.diagnosis(self.get_run(request).full_diagnosis())
         return Response(text, media_type="application/json")
 
     def content(self, request: Request) -> Response:

@@ -1,8 +1,8 @@
-"""Write diagnoses, traces and changes as strict JSON, with the names of their fields.
+"""Write traces, changes and other results as strict JSON, with the names of their fields.
 
-Every document contains `"format": 1`. JSON has no NaN and no infinity: NaN is `null`, infinities
-are the strings "Infinity" and "-Infinity". A metric is written as its name, a severity as its
-word. A diagnosis contains the length of each series; `trace` contains the columns.
+Every document contains `"format": 1`; a diagnosis has a format of its own (`diagnosis_json`). JSON
+has no NaN and no infinity: NaN is `null`, infinities are the strings "Infinity" and "-Infinity". A
+metric is written as its name, a severity as its word.
 """
 
 import json
@@ -17,13 +17,9 @@ from rlvitals.diagnosis.coverage import unlocks
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.forecast import Forecast
 from rlvitals.diagnosis.remedies import neutral
-from rlvitals.diagnosis.replay import Retraction
-from rlvitals.diagnosis.root_cause import Alternative, Case, flat
-from rlvitals.errors import VitalsError
 from rlvitals.following.changes import Change, Cleared, Fired, Judged, Points, Regraded
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Rule
 from rlvitals.types import Series, Trace
@@ -33,23 +29,6 @@ from rlvitals.views import rules as rulebook
 JSON_FORMAT = 1
 KEYED_FIELDS = ("series", "histograms", "texts", "tables")  # mappings of a trace
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-
-
-def diagnosis(result: Diagnosis) -> str:
-    """Return one diagnosis as JSON."""
-    return _document({"format": JSON_FORMAT, **_diagnosis(result)})
-
-
-def diagnoses(runs: Sequence[tuple[str, Diagnosis | VitalsError]]) -> str:
-    """Return the diagnoses of several runs as a list; an unreadable run contains its error."""
-    documents: list[Json] = []
-    for name, result in runs:
-        if isinstance(result, Diagnosis):
-            documents.append({"format": JSON_FORMAT, **_diagnosis(result)})
-        else:
-            error: Json = {"problem": result.problem, "where": result.where, "hint": result.hint}
-            documents.append({"format": JSON_FORMAT, "run": name, "error": error})
-    return _document(documents)
 
 
 def trace(run: Trace) -> str:
@@ -72,7 +51,7 @@ def change(event: Change) -> str:
     members: dict[str, Json] = {"format": JSON_FORMAT, "change": type(event).__name__.lower()}
     # These fields of a change are written in a short form.
     members |= {
-        f.name: _plain(getattr(event, f.name))
+        f.name: plain(getattr(event, f.name))
         for f in fields(event)
         if f.name not in ("series", "diagnosis", "rule")
     }
@@ -110,24 +89,24 @@ def coverage(runs: Sequence[Diagnosis]) -> str:
 def _coverage(diagnosis: Diagnosis) -> Json:
     more, _ = unlocks(diagnosis.trace, diagnosis.undecided)
     waiting: list[Json] = [
-        {"rule": rule.name, "why": answer.why, "wants": _plain(answer.wants)}
+        {"rule": rule.name, "why": answer.why, "wants": plain(answer.wants)}
         for rule, answer in diagnosis.undecided
     ]
     return {
         "run": _text(diagnosis.trace.name),
         "profile": diagnosis.trace.profile.value,
         "asked": diagnosis.coverage.asked,
-        "judged": _plain(rulebook.judging_rules(diagnosis)),
-        "unlocks": _plain(more),
+        "judged": plain(rulebook.judging_rules(diagnosis)),
+        "unlocks": plain(more),
         "undecided": waiting,
-        "not_for_this_profile": _plain(rulebook.inapplicable_rules(diagnosis)),
+        "not_for_this_profile": plain(rulebook.inapplicable_rules(diagnosis)),
     }
 
 
 def document(members: Mapping[str, object]) -> str:
     """Return a document of the given members as JSON."""
     return _document(
-        {"format": JSON_FORMAT, **{key: _plain(value) for key, value in members.items()}}
+        {"format": JSON_FORMAT, **{key: plain(value) for key, value in members.items()}}
     )
 
 
@@ -146,60 +125,20 @@ def _document(content: Json) -> str:
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=True)
 
 
-def _diagnosis(diagnosis: Diagnosis) -> dict[str, Json]:
-    return {
-        "can_tell": diagnosis.can_tell,
-        "goes_on": _plain(liveness(diagnosis.trace)),
-        **{f.name: _plain(getattr(diagnosis, f.name)) for f in fields(diagnosis)},
-        "findings": [_finding(case) for case in diagnosis.every],
-        "causes": [_cause(rank, case) for rank, case in enumerate(diagnosis.cases, 1)],
-    }
-
-
-def _finding(case: Case) -> Json:
-    """Return a finding without its symptoms: its rule's name, and what it says."""
-    finding = case.finding
-    return {
-        "rule": case.rule.name,
-        "severity": _plain(finding.severity),
-        "summary": _text(finding.summary),
-        "metric": finding.metric,
-        "began": finding.began,
-        "ended": finding.ended,
-        "known": finding.known,
-    }
-
-
-def _cause(rank: int, case: Case) -> Json:
-    """Return a root cause: the findings that it explains, for and against, and what to change."""
-    finding = case.finding
-    explained = [f"{below.rule.name}: {below.finding.summary}" for below in flat(case)[1:]]
-    return {
-        "name": case.rule.name,
-        "class": rulebook.kind(case.rule),
-        "rank": rank,
-        "for": _plain((finding.summary, *finding.evidence, *explained)),
-        "against": _plain(finding.counter),
-        "likely": _plain(finding.causes or case.rule.causes),
-        "remedy": _plain(finding.remedies or tuple(map(neutral, case.rule.remedies))),
-        "samples": 0 if case.rate is None else case.rate.healthy,
-    }
-
-
 def _trace(run: Trace, *, columns: bool) -> dict[str, Json]:
     series: dict[str, Json] = {
         _text(name): _columns(s) if columns else _extent(s) for name, s in run.series.items()
     }
     members = {
-        f.name: _plain(getattr(run, f.name))
+        f.name: plain(getattr(run, f.name))
         for f in fields(run)
         if f.name not in {*KEYED_FIELDS, "ranks"}
     }
     # Of each metric that several ranks log, the ranks: their numbers are in the log.
-    members["ranks"] = {_text(key): _plain(values.ranks) for key, values in run.ranks.items()}
+    members["ranks"] = {_text(key): plain(values.ranks) for key, values in run.ranks.items()}
     by_key: dict[str, Json] = {
         name: {
-            _text(key): _plain(entries) if columns else {"entries": len(entries)}
+            _text(key): plain(entries) if columns else {"entries": len(entries)}
             for key, entries in getattr(run, name).items()
         }
         for name in KEYED_FIELDS[1:]
@@ -221,12 +160,13 @@ def _columns(series: Series) -> Json:
     columns = (series.steps, series.times, series.values)
     names = ("steps", "times", "values")
     return {
-        name: [_plain(v) for v in column.tolist()]
+        name: [plain(v) for v in column.tolist()]
         for name, column in zip(names, columns, strict=True)
     }
 
 
-def _plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each kind of value
+def plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each kind of value
+    """Return a value as JSON: a metric by its name, a severity by its word, NaN as None."""
     match value:
         case None | bool():
             return value
@@ -245,36 +185,34 @@ def _plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each ki
         case Rule():
             return _rule(value)
         case Mapping():
-            return {_text(str(k)): _plain(v) for k, v in value.items()}
+            return {_text(str(k)): plain(v) for k, v in value.items()}
         case tuple() | list():
-            return [_plain(v) for v in value]
+            return [plain(v) for v in value]
         case np.ndarray():
-            return [_plain(v) for v in value.tolist()]
+            return [plain(v) for v in value.tolist()]
     return _fields(value)
 
 
 def _members(value: object) -> dict[str, Json]:
     if isinstance(value, type) or not is_dataclass(value):
         raise TypeError(f"{value!r} is no noun")
-    return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
 
 
 def _fields(value: object) -> Json:
     members = _members(value)
     match value:
         case Rate():
-            members |= {"false_alarms": _plain(value.false_alarms), "recall": _plain(value.recall)}
+            members |= {"false_alarms": plain(value.false_alarms), "recall": plain(value.recall)}
         case Forecast():
             members |= {"sentence": value.sentence}
-        case Alternative() | Retraction():
-            members["rule"] = value.rule.name  # written in full elsewhere in the document
     return members
 
 
 def _rule(rule: Rule) -> dict[str, Json]:
     """Return every field except the check function and the docstring."""
     names = (f.name for f in fields(rule) if f.name not in {"check", "doc"})
-    members: dict[str, Json] = {name: _plain(getattr(rule, name)) for name in names}
+    members: dict[str, Json] = {name: plain(getattr(rule, name)) for name in names}
     return {**members, "remedies": [neutral(remedy) for remedy in rule.remedies]}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rlvitals import metrics
 from rlvitals.diagnosis import baseline, remedies
 from rlvitals.diagnosis.cost import Spent, Waste
-from rlvitals.diagnosis.coverage import Wanted
+from rlvitals.diagnosis.coverage import Unlock, Wanted
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.replay import Retraction
 from rlvitals.diagnosis.root_cause import Alternative, Case
@@ -120,6 +120,7 @@ def consequences(case: Case) -> tuple[Line, ...]:
     alternatives = [o for o in case.alternatives if _worth_naming(o)] or _likeliest_note(case)
     return (
         *(Line("or perhaps", alternative(candidate)) for candidate in alternatives[:2]),
+        *(Line("not excluded", open_cause(unlock)) for unlock in case.open_causes[:3]),
         *([Line("ahead", case.forecast.sentence)] if case.forecast else []),
         *([Line("cost", spent(case.waste))] if case.waste else []),
     )
@@ -143,6 +144,11 @@ def _likeliest_note(case: Case) -> list[Alternative]:
 def alternative(candidate: Alternative) -> str:
     """Return an alternative explanation and the reason for its lower rank."""
     return f"{candidate.finding.severity.name.lower()}[{candidate.rule.name}], but {candidate.why}"
+
+
+def open_cause(unlock: Unlock) -> str:
+    """Return the causes that the log does not exclude, and what to log to tell."""
+    return f"{', '.join(unlock.rules)}: log {' and '.join(unlock.names)} to tell"
 
 
 def false_alarm_rate(case: Case, profile: Profile) -> str:
