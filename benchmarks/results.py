@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from results_page import ROWS, SEEDS, Line, Row, missing_runs, page, without_rise
 
@@ -130,7 +131,7 @@ def finish(row: Row, seed: int, folder: Path) -> Line:
         before=before, after=after, baseline=baseline,
         cpu_seconds=round(training.cpu_seconds, 1), wall_seconds=round(training.wall_seconds, 1),
         verdict=document["verdict"]["word"], exit_code=diagnosis.exit_code,
-        warnings=[f["rule"] for f in document["findings"] if f["severity"] in ALARMS],
+        warnings=alarms(document["findings"]),
         machine=f"{platform.machine()}, {os.cpu_count()} cores",
         versions={name: version(name) for name in ("torch", "transformers", "trl", "numpy")},
     )  # fmt: skip
@@ -163,6 +164,11 @@ def latency(run: Path) -> tuple[float, float, dict[str, list[float]]]:
         key: [ours[key] / lor[key] - 1 for ours, lor in pairs] for key in ("mean", "p95")
     }
     return latencies[0], latencies[-1], differences
+
+
+def alarms(findings: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the rules of a diagnosis that warn, symptoms included."""
+    return [finding["rule"] for finding in findings if finding["severity"] in ALARMS]
 
 
 def rlvitals(*options: str, failing: bool = False) -> CommandResult:

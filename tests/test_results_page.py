@@ -48,13 +48,9 @@ def test_lines_are_read_as_they_were_written_in_the_order_of_the_rows(tmp_path):
 
 
 def test_warnings_are_counted_with_the_symptoms_of_a_cause():
-    def case(name, severity, *symptoms):
-        return {
-            "rule": {"name": name}, "finding": {"severity": severity}, "symptoms": [*symptoms],
-        }  # fmt: skip
-
-    cases = [case("a", "note", case("b", "warning")), case("c", "error", case("d", "note"))]
-    assert results.alarms(cases) == ["b", "c"]
+    severities = {"a": "note", "b": "warning", "c": "error", "d": "note"}
+    findings = [{"rule": rule, "severity": severity} for rule, severity in severities.items()]
+    assert results.alarms(findings) == ["b", "c"]
 
 
 @pytest.mark.parametrize(
