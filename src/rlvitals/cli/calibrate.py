@@ -1,7 +1,8 @@
-"""Count how often each rule fires on your own marked runs, for `diagnose` to print.
+"""Count how often each rule fires on your own marked runs, and fit the thresholds that cry wolf.
 
-Runs count by their labels (`rlvitals mark RUN --healthy`), never by their diagnosis. The rates
-are printed next to the built-in ones; thresholds and severities do not change.
+Runs count by their labels (`rlvitals mark RUN --healthy`), never by their diagnosis. `diagnose
+--rates` prints the rates next to the built-in ones. For a rule that fires on a healthy run, the
+threshold at which it would not is printed for `rlvitals.toml`; nothing changes by itself.
 
 examples:
   rlvitals calibrate runs
@@ -26,21 +27,23 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Judge the marked runs below the root, count, print and write."""
-    from rlvitals.diagnosis import batch, calibration, load, marks, own_rates
-    from rlvitals.views.rate_text import table
+    from rlvitals.diagnosis import batch, calibration, load, marks, own_rates, own_thresholds
+    from rlvitals.views import rate_text
 
     settings = flags.settings_for(args.root, args)
     marked = [(each, mark) for each in load.runs(args.root) if (mark := marks.read(each))]
-    runs = []
+    runs, traces = [], []
     for each, mark in marked:
         answer = batch.judge((each, settings))
         if isinstance(answer, UnreadableLog):
             raise answer
         runs.append(marks.count_run(mark, answer))
+        traces.append((mark, answer.trace))
     rates = calibration.tally(runs)
-    print("\n".join(table([mark for _, mark in marked], rates)))
+    print("\n".join(rate_text.table([mark for _, mark in marked], rates)))
     if not marked:
         return EXIT_UNDECIDED
+    print("\n".join(rate_text.thresholds(own_thresholds.fit(traces))), end="")
     if args.write is not None:
         own_rates.write(args.write, rates)
         print(f"Written to {args.write}, for --rates or [diagnose] rates in rlvitals.toml.")

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rlvitals.diagnosis.marks import Mark
+from rlvitals.diagnosis.own_thresholds import Fit
 from rlvitals.rules.rate import ENOUGH, Rate
 
 
@@ -42,3 +43,22 @@ def table(marks: Sequence[Mark], rates: Mapping[str, Sequence[Rate]]) -> list[st
     if counts["healthy"] or counts["wrong"]:
         lines.append(f"{silent} rules ring on none of the healthy runs that they could judge.")
     return lines
+
+
+def thresholds(fits: Sequence[Fit]) -> list[str]:
+    """Return the fitted thresholds as a section of rlvitals.toml; nothing without a fit."""
+    lines = []
+    for fit in fits:
+        if fit.threshold is None:
+            lines.append(f"# {fit.rule}: no threshold of it silences all {fit.rang} healthy runs")
+            continue
+        lines.append(
+            f"# fires on 0 of {fit.healthy} healthy runs instead of {fit.rang}; on {fit.held_out} "
+            f"of these {fit.rang} at the value fitted without the run"
+        )
+        if fit.faulted:
+            lines.append(f"# fires on {fit.caught} of {fit.faulted} runs marked {fit.rule}")
+        default = f"default {fit.threshold.default:g}: {fit.threshold.doc}"
+        lines.append(f"{fit.threshold.name} = {fit.value:.6g}  # {default}")
+    head = "Thresholds that silence these rules on your healthy runs, for rlvitals.toml:"
+    return ["", head, "", "[thresholds]", *lines, ""] if lines else []
