@@ -703,3 +703,20 @@ def test_episodes_that_shrink_to_one_turn_while_nothing_is_learned_are_a_warning
     assert found.severity is Severity.NOTE
     single = grpo(language__turns_mean=np.full(150, 1.0), outcome__reward=level(0.3))
     assert not isinstance(tool_use_fades.RULE.judge(single), Finding)
+
+
+@pytest.mark.parametrize(
+    ("rule", "factor"), [("response-length-collapses", 0.2), ("response-length-explodes", 5.0)]
+)
+def test_a_length_that_came_back_is_no_fault_of_the_run(rule, factor):
+    lengths = 200.0 + made.noise(200)
+    lengths[60:100] *= factor
+    reward = 0.5 + 0.01 * made.noise(200, 3)
+    (judge,) = (each for each in CATALOGUE if each.name == rule)
+
+    def ask(values):
+        run = made.trace(Profile.GRPO, outcome__reward=reward, language__length_mean=values)
+        return judge.ask(run)
+
+    assert isinstance(ask(lengths), Clear)
+    assert isinstance(ask(np.where(np.arange(200) < 60, lengths, 200 * factor)), Finding)

@@ -24,7 +24,9 @@ def supervised(loss):
 
 
 def interval(finding):
-    low, high = finding.evidence[0].removeprefix("95 % interval of the change: ").split(" to ")
+    low, high = (
+        finding.evidence[0].removeprefix("95 % interval of the trend over the run: ").split(" to ")
+    )
     return float(low), float(high)
 
 
@@ -134,3 +136,16 @@ def test_a_return_that_rose_and_fell_below_its_start_is_no_flat_one():
     names = [rule.name for rule, _ in found.findings]
     assert "return-collapse" in names
     assert "no-learning" not in names
+
+
+@pytest.mark.parametrize("seed", [14, 24, 103, 332])
+def test_an_interval_that_holds_zero_is_not_printed_of_an_outcome_that_falls(seed):
+    rng = np.random.default_rng(seed)
+    corners = rng.normal(0, 8, 7).cumsum()
+    values = np.interp(np.arange(300), np.linspace(0, 299, 7), corners - 100)
+    values += 3 * rng.standard_normal(300)
+    values[-25:] += rng.normal(0, 12)
+    values[:25] += rng.normal(0, 12)
+    found = RULE.ask(made.trace(outcome__return=values))
+    assert "it falls" in found.summary
+    assert not [text for text in found.evidence if "interval" in text]

@@ -92,3 +92,11 @@ def test_a_jump_of_the_ratio_s_variance_is_a_note():
     found = RATIO.ask(made.trace(policy__ratio=np.full(100, 1.0), policy__ratio_var=variance))
     assert found.severity is Severity.NOTE
     assert (found.began, found.observed) == (71 * made.STEP, 2.0)
+
+
+def test_the_median_of_a_stretch_may_be_zero():
+    """Most updates are skipped and have a KL of 0: that is its median, not its worst."""
+    kl = np.zeros(400)
+    kl[100:115], kl[300:315] = 0.5, 0.5
+    found = KL.ask(made.trace(settings={"target_kl": 0.01}, policy__approx_kl=kl))
+    assert "in 14% of 215 updates: median 0, 0.5 at most" in found.summary

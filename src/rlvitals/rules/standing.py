@@ -108,7 +108,8 @@ class Standing:
     @property
     def hardly(self) -> bool:
         """Proven to get better, and proven to do so by less than what counts."""
-        return self.state == "flat" and self.low > 0
+        rose = up(self.metric) * (self.last - self.first) > 0
+        return self.state == "flat" and self.low > 0 and rose
 
     @property
     def sags(self) -> bool:

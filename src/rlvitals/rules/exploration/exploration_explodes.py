@@ -99,7 +99,7 @@ def _width(trace: Trace) -> _Grown | Clear | None:
     if policy_width is None or len(policy_width.series) < LEAST:
         return None
     values = policy_width.series.values
-    first = min(float(values[0]), start(policy_width.series) or np.inf)
+    first = min(float(values[0]), start(policy_width.series) or 0.0)
     if first <= 0:
         return None
     limit = WIDER.bound(trace, f"{WIDER.on(trace):g} x its own start", scale=first)
@@ -171,7 +171,7 @@ def _token_entropy(trace: Trace) -> _Grown | Clear | None:
     entropy = trace.get(ENTROPY.name)
     if entropy is None or len(entropy := entropy.finite()) < LEAST:
         return None
-    first = min(float(entropy.values[0]), start(entropy) or np.inf)
+    first = min(float(entropy.values[0]), start(entropy) or 0.0)
     default_limit = PER_TOKEN.bound(trace, "default, nats per token")
     limit = (
         default_limit

@@ -188,8 +188,7 @@ def _too_high(trace: Trace, course: Course) -> Answer | None:
     stretch = above(course.series, HIGH.on(trace))
     if stretch is None:
         return None
-    during = stretch.of(course.series)
-    level = median(during.values) or stretch.worst
+    level = stretch.middle(course.series)
     outcome_trend = learning_trend(trace, since=stretch.start)
     far = level > PLAIN.on(trace)
     if not (outcome_trend.stalls or far):

@@ -52,10 +52,12 @@ def check(trace: Trace) -> Answer:
     stretch = below(lengths, limit.value)
     if stretch is None:
         return Clear()
+    last = median(lengths.finite().tail(window(lengths)).values) or 0.0
+    if last > limit.value:
+        return Clear()  # it is over
     trend = learning_trend(trace)
     if trend.improves or trend.state == "holding its best":
         return Clear()
-    last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
     return Finding(
         f"responses shrank from {first:.4g} to {last:.4g} tokens",
         severity=stretch.severity(_severity(trend, last / first)),

@@ -69,7 +69,9 @@ def check(trace: Trace) -> Answer:
     stretch = above(lengths, limit.value)
     if stretch is None:
         return Clear()
-    last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
+    last = median(lengths.finite().tail(window(lengths)).values) or 0.0
+    if last < limit.value:
+        return Clear()  # it is over
     trend = learning_trend(trace)
     biased, cut = _bias(trace, trend), _cut(trace)
     worse_evaluations = _held_out(trace)

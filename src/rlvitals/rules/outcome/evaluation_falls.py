@@ -111,7 +111,12 @@ def check(trace: Trace) -> Answer:
     """Ask whether training gets better; then each evaluation whether it gets worse."""
     sets = evaluations(trace)
     if not sets:
-        return _jump(trace) or Undecided("no evaluation is logged", (EVAL_REWARD.name,))
+        reason = "no evaluation is logged"
+        if any(name.startswith("outcome/eval_") for name in trace.series):
+            reason = (
+                f"evaluations have fewer than {FEWEST} values, or are the best of several tries"
+            )
+        return _jump(trace) or Undecided(reason, (EVAL_REWARD.name,))
     trained = _training_outcome(trace)
     if isinstance(trained, Undecided):
         return trained

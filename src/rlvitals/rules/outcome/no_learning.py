@@ -104,10 +104,15 @@ def check(trace: Trace) -> Answer:
         low, high = bound_change(low, high, picked[1].values)
     way = describe_progress(trace, trend)
     sd = trend.material / MIN_GAIN_SD if trend.material_from == OF_ITS_SCATTER else 0.0
-    evidence = [f"95 % interval of the change: {low:+.3g} to {high:+.3g}"]
+    evidence = []
+    # That of a line through all points: the levels of a bent curve may go the other way.
+    change = trend.last - trend.first
+    agrees = low <= change <= high or low * change > 0 < high * change
+    if agrees and not (trend.state == "falling" and low < 0 < high):
+        evidence.append(f"95 % interval of the trend over the run: {low:+.3g} to {high:+.3g}")
     if sd:
-        change = f"{(trend.last - trend.first) / sd:+.2g} sd of a single value"
-        evidence.append(f"from its first level to its last it changes by {change}")
+        size = f"{change / sd:+.2g} sd of a single value"
+        evidence.append(f"from its first level to its last it changes by {size}")
     severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     doubtful = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
     return Finding(
@@ -116,7 +121,7 @@ def check(trace: Trace) -> Answer:
         metric=trend.metric,
         began=int(steps[0]),
         ended=trace.last_step,
-        observed=trend.last - trend.first,
+        observed=change,
         bound=Bound(trend.material, trend.material_from),
         limit_on_curve=False,
         evidence=(*evidence, *([way] if way else [])),

@@ -57,8 +57,7 @@ def check(trace: Trace) -> Answer:
     stretch = above(clip, limit.value)
     if stretch is None:
         return Clear()
-    during = stretch.of(clip)
-    middle = median(during.values) or stretch.worst
+    middle = stretch.middle(clip)
     judge = learning_trend if trace.profile in kinds.LANGUAGE else standing
     trend = judge(trace, since=stretch.start)
     causes, remedies = _tiny_range(trace, stretch)

@@ -113,7 +113,7 @@ def _errors(trace: Trace) -> Finding | None:
         stretch = above(shares, limit, WINDOW) if shares is not None else None
         if shares is None or stretch is None:
             continue
-        level = median(stretch.of(shares).values) or stretch.worst
+        level = stretch.middle(shares)
         trend = learning_trend(trace, since=stretch.start)
         evidence, counter = sides(trend)
         lasts = stretch.goes_on or (stretch.share >= LONG and not content(trend))
