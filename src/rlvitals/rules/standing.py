@@ -108,8 +108,9 @@ class Standing:
     @property
     def hardly(self) -> bool:
         """Proven to get better, and proven to do so by less than what counts."""
-        rose = up(self.metric) * (self.last - self.first) > 0
-        return self.state == "flat" and self.low > 0 and rose
+        return (
+            self.state == "flat" and self.low > 0 and up(self.metric) * (self.last - self.first) > 0
+        )
 
     @property
     def sags(self) -> bool:

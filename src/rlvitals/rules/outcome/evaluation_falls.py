@@ -4,20 +4,19 @@
 An outcome that is proven to rise (or that rose to its ceiling) beside an evaluation that falls: its
 trend's 95 % interval below zero, or most of what it had gained lost again, or, for a model with a
 fixed held-out set, its last fifth below its best by twice what counts, half of what was gained and
-five times the scatter of such means. Held-out return, reward,
-accuracy, success, single held-out sets (not the best of k tries), held-out reward parts that check
-the answer, and in supervised and preference training the held-out loss. Where the size of the
-evaluation is known (a trainer logs its seconds and samples per second), the fall must also exceed
-twice the binomial error of such an evaluation, and then four evaluations are enough. A warning;
-an error where the evaluation is proven to end below its start by twice what counts. A note where
-the same quantity, held out, is proven flat and ends below the trained one.
+five times the scatter of such means. Held-out return, reward, accuracy, success, single held-out
+sets (not the best of k tries), held-out reward parts that check the answer, and in supervised and
+preference training the held-out loss. Where the size of the evaluation is known (a trainer logs its
+seconds and samples per second), the fall must also exceed twice the binomial error of such an
+evaluation, and then four evaluations are enough. A warning; an error where the evaluation is proven
+to end below its start by twice what counts. A note where the same quantity, held out, is proven
+flat and ends below the trained one.
 
-Of a control task's return, training and evaluation disagree as well where the evaluation's last
-third lies below the training of the same steps by three times the scatter of both, single values
-and not means, and did not at the start: a warning where the evaluation is better than in its
-first third by less than one evaluation scatters, else a note.
-
-Where epochs are logged: a reward that jumps where the data begin again is noted.
+Of a control task's return, training and evaluation disagree too where the evaluation's last third
+lies below the training of the same steps by three times the scatter of both, single values and not
+means, and did not at the start: a warning where the evaluation is better than in its first third by
+less than one evaluation scatters, else a note. Where epochs are logged: a reward that jumps where
+the data begin again is noted.
 
 ## Why it matters
 The policy then learns the training prompts, or what the training reward pays for beside the task:
@@ -111,11 +110,7 @@ def check(trace: Trace) -> Answer:
     """Ask whether training gets better; then each evaluation whether it gets worse."""
     sets = evaluations(trace)
     if not sets:
-        reason = "no evaluation is logged"
-        if any(name.startswith("outcome/eval_") for name in trace.series):
-            reason = (
-                f"evaluations have fewer than {FEWEST} values, or are the best of several tries"
-            )
+        reason = "evaluations of single tries are missing, or too few"
         return _jump(trace) or Undecided(reason, (EVAL_REWARD.name,))
     trained = _training_outcome(trace)
     if isinstance(trained, Undecided):

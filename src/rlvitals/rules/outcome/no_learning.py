@@ -99,20 +99,6 @@ def check(trace: Trace) -> Answer:
         return Undecided("a win rate may be one half by construction: log a score besides")
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
-    low, high = sorted(up(trend.metric) * end for end in (trend.low, trend.high))
-    if picked is not None:
-        low, high = bound_change(low, high, picked[1].values)
-    way = describe_progress(trace, trend)
-    sd = trend.material / MIN_GAIN_SD if trend.material_from == OF_ITS_SCATTER else 0.0
-    evidence = []
-    # That of a line through all points: the levels of a bent curve may go the other way.
-    change = trend.last - trend.first
-    agrees = low <= change <= high or low * change > 0 < high * change
-    if agrees and not (trend.state == "falling" and low < 0 < high):
-        evidence.append(f"95 % interval of the trend over the run: {low:+.3g} to {high:+.3g}")
-    if sd:
-        size = f"{change / sd:+.2g} sd of a single value"
-        evidence.append(f"from its first level to its last it changes by {size}")
     severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     doubtful = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
     return Finding(
@@ -121,12 +107,29 @@ def check(trace: Trace) -> Answer:
         metric=trend.metric,
         began=int(steps[0]),
         ended=trace.last_step,
-        observed=change,
+        observed=trend.last - trend.first,
         bound=Bound(trend.material, trend.material_from),
         limit_on_curve=False,
-        evidence=(*evidence, *([way] if way else [])),
+        evidence=_evidence(trace, trend),
         counter=("its level may be a good one: --set env_id=... may tell",) if doubtful else (),
     )
+
+
+def _evidence(trace: Trace, trend: Standing) -> tuple[str, ...]:
+    picked, change = outcome(trace), trend.last - trend.first
+    low, high = sorted(up(trend.metric) * end for end in (trend.low, trend.high))
+    if picked is not None:
+        low, high = bound_change(low, high, picked[1].values)
+    evidence = []
+    # That of a line through all points: the levels of a bent curve may go the other way.
+    agrees = low <= change <= high or low * change > 0 < high * change
+    if agrees and not (trend.state == "falling" and low < 0 < high):
+        evidence.append(f"95 % interval of the trend over the run: {low:+.3g} to {high:+.3g}")
+    if sd := trend.material / MIN_GAIN_SD if trend.material_from == OF_ITS_SCATTER else 0.0:
+        size = f"{change / sd:+.2g} sd of a single value"
+        evidence.append(f"from its first level to its last it changes by {size}")
+    way = describe_progress(trace, trend)
+    return (*evidence, *([way] if way else []))
 
 
 def _sentence(trend: Standing) -> str:
