@@ -36,6 +36,7 @@ from rlvitals.checkpoints.transfer import copy_files, filesystems, sync
 from rlvitals.checkpoints.transfer.backup import BackupIncomplete, repeat_until, sync_once
 from rlvitals.checkpoints.transfer.backup_target import open_target
 from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.restore import restore
 from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
@@ -940,3 +941,21 @@ def test_every_crash_point_of_a_round_leaves_whole_checkpoints(tmp_path, target)
         else:
             break
     assert count > 10
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_copied_is_followed(tmp_path, monkeypatch):
+    run = plain(tmp_path / "run")
+    write, replaced = LocalFolder.write, []
+
+    def meddle(self, name, pieces):
+        if "checkpoint-100" in name and not replaced:
+            replaced.append(name)
+            shutil.rmtree(run / "checkpoint-100")
+            save(checkpoints(run), 150)
+        return write(self, name, pieces)
+
+    monkeypatch.setattr(LocalFolder, "write", meddle)
+    done = sync_once(run, LocalFolder(tmp_path / "target"), patience=QUICK)
+    assert replaced
+    assert done.newest == "checkpoint-150"
+    assert whole(tmp_path / "target") == [50, 150]

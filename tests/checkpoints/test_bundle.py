@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import zipfile
 import zlib
@@ -22,6 +23,7 @@ from moving_runs import at_work, checkpoints, content, forks, moved, plain, reco
 from rlvitals.checkpoints.transfer import path_safety, unbundle
 from rlvitals.checkpoints.transfer.archives import zstd
 from rlvitals.checkpoints.transfer.bundle import bundle
+from rlvitals.checkpoints.transfer.work_folder import open_work_folder
 from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 
@@ -525,8 +527,6 @@ def test_packing_killed_three_hundred_times(tmp_path):
 def test_two_at_once_on_one_folder(tmp_path):
     run = plain(tmp_path / "run")
     bundle(run, tmp_path / "a.zip")
-    from rlvitals.checkpoints.transfer.work_folder import open_work_folder
-
     with (
         open_work_folder(tmp_path / "out", "unbundling", go_on=False),
         pytest.raises(UsageError, match="another"),
@@ -534,3 +534,21 @@ def test_two_at_once_on_one_folder(tmp_path):
         unbundle.unbundle(tmp_path / "a.zip", tmp_path / "out")
     unbundle.unbundle(tmp_path / "a.zip", tmp_path / "out")
     assert Path(tmp_path / "out").is_dir()
+
+
+def test_a_lock_of_a_moment_is_waited_for(tmp_path):
+    """Another program holds the parent folder: the working folder is made once it lets go."""
+    fcntl = pytest.importorskip("fcntl")
+    handle, order = os.open(tmp_path, os.O_RDONLY), []
+    fcntl.flock(handle, fcntl.LOCK_EX)
+
+    def let_go():
+        order.append("let go")
+        os.close(handle)
+
+    timer = threading.Timer(0.2, let_go)
+    timer.start()
+    with open_work_folder(tmp_path / "out", "unbundling", go_on=False):
+        order.append("made")
+    timer.join()
+    assert order == ["let go", "made"]

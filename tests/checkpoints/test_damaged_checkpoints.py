@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -292,3 +293,19 @@ def test_a_folder_that_is_being_written_keeps_none_from_being_removed(tmp_path, 
     monkeypatch.setattr(recovery, "writing", active)
     assert len(list(recovery.recover(tmp_path))) == len(left)
     assert set(tmp_path.iterdir()) == active
+
+
+def test_another_machine_s_folder_is_written_while_any_of_its_files_is_new(tmp_path):
+    path = naming.unfinished_path(tmp_path, 7)
+    path = path.with_name(path.name.replace(naming.host_id(), "0" * len(naming.host_id())))
+    path.mkdir()
+    for name, age in (("old.bin", 10 * recovery.ABANDONED_SECONDS), ("new.bin", 0)):
+        (path / name).write_bytes(b"x")
+        moment = time.time() - age
+        os.utime(path / name, (moment, moment))
+    assert not list(recovery.recover(tmp_path))
+    assert path.exists()
+    moment = time.time() - 10 * recovery.ABANDONED_SECONDS
+    for old in (path / "new.bin", path):
+        os.utime(old, (moment, moment))
+    assert list(recovery.recover(tmp_path))

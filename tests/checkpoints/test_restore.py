@@ -327,3 +327,34 @@ def test_killed_at_random_moments_the_folder_is_whole_or_not_there(tmp_path):
 @pytest.mark.soak
 def test_restoring_killed_three_hundred_times(tmp_path):
     assert killed(tmp_path, 150, seed=1) >= 30
+
+
+# --- what lies beside ---
+
+
+def test_a_seal_that_is_damaged_hides_no_other_checkpoint(tmp_path):
+    _, target = backed(tmp_path)
+    for seal in (tmp_path / "target").glob("checkpoint-100/*manifest*.json"):
+        seal.write_text("{")
+    restore(target, tmp_path / "new", patience=QUICK)
+    assert whole(tmp_path / "new") == [50]
+
+
+def test_a_folder_that_was_killed_before_its_mark_hides_no_earlier_try(tmp_path):
+    run, target = backed(tmp_path)
+    with open_work_folder(tmp_path / "new", "restoring", go_on=True) as half:
+        (half / "old.log").write_text("half")
+    blank = tmp_path / ".new.restoring-"  # before all that have a random end
+    blank.mkdir(mode=0o700)
+    restore(target, tmp_path / "new")
+    assert moved(tmp_path / "new") == moved(run)
+    assert not list(tmp_path.glob(".new.*"))
+
+
+def test_logs_need_room_as_well(tmp_path, monkeypatch):
+    run = plain(tmp_path / "run")
+    (run / "big.log").write_bytes(b"x" * 500_000)
+    sync_once(run, LocalFolder(tmp_path / "target"))
+    monkeypatch.setattr(LocalFolder, "room", lambda _: 400_000)  # the checkpoints fit
+    with pytest.raises(VitalsError, match="no room"):
+        restore(LocalFolder(tmp_path / "target"), tmp_path / "new")

@@ -158,6 +158,7 @@ def test_a_return_that_became_one_number(last, rings):
     run = np.concatenate((made.rising(HALF), np.full(HALF, last)))
     found = constant_reward.RULE.ask(made.trace(outcome__return=run))
     assert isinstance(found, Finding) is rings
+    assert not rings or found.began == AT
 
 
 def test_a_run_that_became_ten_times_slower_is_seen():
@@ -174,3 +175,11 @@ def test_rewards_of_0_and_1_are_not_constant_however_rare_a_1_is():
     assert not isinstance(found, Finding)
     never = np.where(np.arange(400) < 40, rare, 0.0)
     assert isinstance(constant_reward.RULE.ask(made.trace(outcome__return=never)), Finding)
+
+
+def test_a_critic_that_erred_before_without_a_fall_does_not_hide_the_break():
+    loss = np.concatenate((np.full(HALF // 2, 1.0), np.full(HALF - HALF // 2, 40.0)))
+    loss = np.concatenate((loss, np.full(COUNT - HALF, 1600.0))) * (1 + 0.1 * made.noise(COUNT, 3))
+    found = environment_changed.RULE.ask(world(value__loss=loss))
+    assert isinstance(found, Finding)
+    assert abs(found.began - AT) <= 2 * made.STEP

@@ -47,6 +47,13 @@ def test_rewards_that_were_chosen_are_let_be(returns):
     assert not found.endless
 
 
+def test_rewards_are_scaled_only_where_every_early_return_agrees():
+    returns = 2.0 * GROWN
+    assert np.allclose(step_reward(run(returns)).share.values, 1.0)
+    returns[0] /= 10.0
+    assert np.median(step_reward(run(returns)).share.values) == 2.0
+
+
 def test_noise_in_the_reward_shows_to_both_sides():
     found = impossible_value.RULE.ask(run(GROWN * (1.0 + 0.5 * made.noise(COUNT))))
     assert isinstance(found, Finding)

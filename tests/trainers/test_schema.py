@@ -74,6 +74,7 @@ def test_what_is_written_reads_back(tmp_path):
         ({"algorithm": {"epochs": 2.5}}, "not a whole number", "as 4"),
         ({"algorithm": {"epochs": "8"}}, "'8' is not a number", "as 4"),
         ({"algorithm": {"epochs": True}}, "True is not a number", ""),
+        ({"other": {"rate": float("nan")}}, "nan is not a number", "as 0.1"),
         ({"algorithm": {"epochs": -1}}, "cannot be -1", "0 or more"),
         ({"algorithm": {"learning_rate": -0.1}}, "cannot be -0.1", "0 or more"),
         ({"algorithm": {"mode": "slwo"}}, "cannot be 'slwo'", "did you mean slow"),
@@ -114,6 +115,13 @@ def test_flags():
     assert schema.load(Whole, None, said) == Whole(
         Algorithm(epochs=3, sizes=(8, 16), mode="slow", inner=Inner(enable=True)), Inner(rate=0.5)
     )
+
+
+def test_flags_of_some_sections_alone():
+    parser = argparse.ArgumentParser()
+    schema.add_flags(parser, Whole, sections={"other"})
+    assert parser.parse_args(["--other-rate", "0.5"]).__dict__["other.rate"] == 0.5
+    assert {key.partition(".")[0] for key in vars(parser.parse_args([]))} == {"other"}
 
 
 def test_every_key_has_a_flag_of_its_own():

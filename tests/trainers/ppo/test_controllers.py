@@ -203,6 +203,10 @@ def test_the_weights_of_random_actions():
     odd = StabilisationConfig(20, stabilization_action_distribution=(1.0,))
     with pytest.raises(UsageError, match="1 weights for 2 actions"):
         list(warm_up(small(), odd))
+    negative = StabilisationConfig(20, stabilization_action_distribution=(1.5, -0.5))
+    with pytest.raises(UsageError) as caught:
+        list(warm_up(small(), negative))
+    assert "at least 0 for each action" in caught.value.hint
 
 
 def test_the_policy_may_act_in_the_phase():
