@@ -234,3 +234,26 @@ def test_baselines_choose_what_they_are_named_for():
     assert (chosen["tokens/speed"] != chosen["lor/speed"]).any()
     many = np.concatenate([known["random"](None, cluster) for _ in range(500)])
     assert np.bincount(many) / len(many) == pytest.approx([0.25] * 4, abs=0.02)
+
+
+def test_tokens_are_counted_with_the_request_s_own():
+    cluster, rng = Cluster(ClusterConfig(load=1.0), 16), np.random.default_rng(0)
+    cluster.reset(rng)
+    rows, replicas = np.arange(16), cluster.replicas
+    for _ in range(100):
+        chosen = baselines()["tokens/speed"](None, cluster)
+        running = replicas.reserved - replicas.cached + replicas.waiting_tokens
+        tokens = (running + (cluster.prompt + cluster.output)[:, None]) / cluster.speeds
+        assert (tokens[rows, chosen] == tokens.min(axis=1)).all()
+        cluster.step(rng.integers(0, 4, 16), rng)
+
+
+def test_numbers_of_a_step_are_not_changed_by_the_next():
+    cluster, rng = Cluster(ClusterConfig(), 4), np.random.default_rng(0)
+    cluster.reset(rng)
+    info = cluster.step(np.zeros(4, int), rng)[-1]
+    before = {name: np.array(value) for name, value in info.items()}
+    for _ in range(50):
+        cluster.step(rng.integers(0, 4, 4), rng)
+    for name, value in info.items():
+        np.testing.assert_array_equal(value, before[name], err_msg=name)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections import Counter
 
 import datasets
@@ -527,3 +528,13 @@ def test_a_tiny_bar_is_as_high_as_its_value():
             assert len(heights) == abs(value) * 4 + 1
             negative += low and value < 0
     assert negative > 3
+
+
+@pytest.mark.parametrize("span", [3.0, 7.5, 12.0, 40.0, 99.0, 130.0, 750.0, 1_000.0, 86_000.0])
+def test_an_axis_has_a_round_step_and_few_ticks(span):
+    tick = chart_task._tick(span)
+    assert span <= tick * chart_task.MAX_TICKS
+    digits = tick / 10 ** math.floor(math.log10(tick))
+    assert any(math.isclose(digits, round_step) for round_step in (1, 2, 2.5, 5))
+    finer = {1: 0.5, 2: 1, 2.5: 2, 5: 2.5}[round(digits, 1) if digits == 2.5 else round(digits)]
+    assert span > tick / digits * finer * chart_task.MAX_TICKS, "a finer step would do"

@@ -50,7 +50,9 @@ def test_no_steps_and_no_epochs_are_a_mistake(tmp_path):
 
 def test_too_few_samples_for_a_generation_are_a_mistake(tmp_path, tiny):
     """Two questions are asked at a time: with one there is no batch, and nothing was trained."""
-    with pytest.raises(rlvitals.UsageError, match="1 samples do not make a generation"):
+    with pytest.raises(
+        rlvitals.UsageError, match="1 samples do not make a generation, which asks 2 questions"
+    ):
         trained.train(tmp_path, base=tiny, data__subset_size=1, **FEW)
     trained.train(tmp_path, base=tiny, data__subset_size=2, **FEW)
     assert (tmp_path / "checkpoint-2").is_dir()

@@ -348,3 +348,18 @@ print(measured.measure().memory)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     printed = done.stdout.decode().strip()
     assert printed == "None" or 0.9e8 < int(printed) < 3e8
+
+
+def test_speed_is_measured_at_the_width_of_the_model_s_own_layers(folder, monkeypatch, capsys):
+    sides, rates = [], device.rates
+
+    def record(dtype, shape, **more):
+        sides.append(shape)
+        return rates(dtype, shape, **more)
+
+    monkeypatch.setattr(device, "rates", record)
+    path = folder("qwen2.5-vl")
+    planned(capsys, "grpo", "--vlm-name", str(path))
+    text = json.loads((path / "config.json").read_text())
+    text = text.get("text_config", text)
+    assert sides[0][1:] == (text["hidden_size"], text["intermediate_size"])

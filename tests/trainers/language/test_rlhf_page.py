@@ -294,6 +294,14 @@ def test_a_wild_minibatch_is_skipped_and_an_update_ends_where_it_went_far():
     assert 1 <= ppo.counters.steps < 20
 
 
+def test_nothing_is_computed_after_an_update_went_too_far(monkeypatch):
+    ppo = rlhf_parts.page(target_kl=1e-6, num_ppo_epochs=20, lr=1e-2)
+    passes, backward = [], ppo._backward
+    monkeypatch.setattr(ppo, "_backward", lambda *rows: passes.append(rows) or backward(*rows))
+    ppo.iterate()
+    assert len(passes) == ppo.counters.steps + 1  # the last one only showed how far it went
+
+
 def test_a_gradient_that_is_no_number_changes_nothing():
     ppo = rlhf_parts.page()
     drawn, batch, _ = ppo.collect_rollout()

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import types
 from dataclasses import replace
 from itertools import product
 
@@ -349,3 +350,38 @@ def test_greedy_answers_to_charts_begin_at_a_third(tmp_path, seed):
 def test_what_is_taught_without_mistakes_carries_over_to_sums_never_seen(tmp_path):
     config = ModelConfig(vlm_name=lm.LM_NAME, warm_start_noise=0.0)
     assert right(models.load(config, seed=1, base=tmp_path / "base")) >= 0.93
+
+
+def test_a_lesson_is_learned_from_by_its_own_gradient_alone():
+    """Gradients that add up over steps would move a weight further than AdamW's own rate does."""
+    model, twin = (torch.nn.Linear(1, 1, bias=False) for _ in range(2))
+    for module in (model, twin):
+        torch.nn.init.zeros_(module.weight)
+    targets = [0.3, -0.2, 0.4, -0.1]  # no gradient is clipped
+
+    def loss(module, target):
+        return ((module(torch.ones(1, 1)) - target) ** 2).mean()
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, target):
+            return types.SimpleNamespace(loss=loss(self.inner, target))
+
+    def encode(_, target):
+        return {"target": target}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warm_start, "encode", encode)
+        warm_start.teach(Model(), None, targets.__getitem__, steps=4, learning_rate=0.1)
+    optimizer = torch.optim.AdamW(twin.parameters(), lr=0.1)
+    slower = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.25, 3)
+    for target in targets:
+        optimizer.zero_grad()
+        loss(twin, target).backward()
+        torch.nn.utils.clip_grad_norm_(twin.parameters(), 1.0)
+        optimizer.step()
+        slower.step()
+    assert torch.equal(model.weight, twin.weight)

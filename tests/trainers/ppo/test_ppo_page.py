@@ -452,3 +452,24 @@ def test_spaces_that_cannot_be_played_are_refused():
 
 def as_dict(config):
     return {name: getattr(config, name) for name in config.__slots__}
+
+
+def test_actions_that_begin_above_0_arrive_as_the_environment_counts_them():
+    taken = []
+
+    class Shifted(gym.Env):
+        observation_space = gym.spaces.Box(-1.0, 1.0, (1,))
+        action_space = gym.spaces.Discrete(2, start=5)
+
+        def reset(self, **_):
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            taken.append(int(action))
+            return np.zeros(1, np.float32), 0.0, False, False, {}
+
+    envs = environments.Environments(SyncVectorEnv([Shifted]))
+    envs.reset(0)
+    for action in (0, 1):
+        envs.step(np.array([action]))
+    assert taken == [5, 6]

@@ -12,6 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import rlvitals
 from rlvitals.metrics.frameworks import rlvitals_ppo
+from rlvitals.rules import CATALOGUE
 from rlvitals.storage import events
 from rlvitals.trainers import health_monitor
 from rlvitals.trainers.ppo import console, telemetry
@@ -80,6 +81,12 @@ def test_lines_are_written_as_they_were_promised(recorded, word):
     assert lines
     for line in lines:
         assert re.fullmatch(pattern, line), line
+
+
+def test_the_ends_of_the_advantages_are_told(table):
+    updates = table.dropna(subset=["raw_advantage_mean"])
+    assert (updates["raw_advantage_min"] < updates["raw_advantage_mean"]).all()
+    assert (updates["raw_advantage_mean"] < updates["raw_advantage_max"]).all()
 
 
 def test_an_update_line_names_the_rewards_parts(recorded):
@@ -377,6 +384,22 @@ def test_a_diagnosis_waits_for_time_and_steps(tmp_path, monkeypatch):
     assert not health_monitor.HealthMonitor(tmp_path, every=0.0, total_steps=1, tell=print).is_due(
         10
     )
+
+
+def test_a_warning_behind_a_note_is_told(tmp_path):
+    told = []
+    monitor = health_monitor.HealthMonitor(
+        tmp_path, every=1.0, total_steps=10, tell=lambda *line: told.append(line)
+    )
+    by_name = {rule.name: rule for rule in CATALOGUE}
+    note, warning = (
+        SimpleNamespace(severity=severity, began=7, summary="as it is")
+        for severity in (rlvitals.Severity.NOTE, rlvitals.Severity.WARNING)
+    )
+    findings = ((by_name["kl-spike"], note), (by_name["no-learning"], warning))
+    verdict = SimpleNamespace(word=rlvitals.Word.STALLED)
+    monitor._compare(SimpleNamespace(findings=findings, verdict=verdict))
+    assert told[0] == ("no-learning since step 7: as it is", True)
 
 
 def test_findings_are_lines_while_it_trains(tmp_path, monkeypatch):
