@@ -13,6 +13,8 @@ PEAK_UTILISATION = 0.46
 # FLOP a byte where only the FLOPs are stated: 156 of an A100, 295 of an H100 (dense bfloat16).
 FLOPS_PER_BYTE = 200.0
 COPY_BYTES = 1 << 26  # bytes that are copied: more than caches hold
+TIMED_REPEATS = 5  # the median counts
+MIN_REPEAT_SECONDS = 0.05  # the CPU clocks of virtual machines tick every 10 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,18 @@ def seconds(operation: Callable[[], object], device: torch.device) -> float:
     On a CPU it is the CPU time of all threads by their number: what it takes on an idle machine.
     """
     clock = time.perf_counter if device.type == "cuda" else time.process_time
-    operation()
-    durations = []
-    for _ in range(9):  # the median counts
+
+    def repeat(count: int) -> float:
         start = clock()
-        operation()
+        for _ in range(count):
+            operation()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        durations.append(clock() - start)
-    return median(durations) / (1 if device.type == "cuda" else torch.get_num_threads())
+        return clock() - start
+
+    operation()
+    count = 1
+    while repeat(count) < MIN_REPEAT_SECONDS:
+        count *= 2
+    duration = median(repeat(count) for _ in range(TIMED_REPEATS)) / count
+    return duration / (1 if device.type == "cuda" else torch.get_num_threads())
