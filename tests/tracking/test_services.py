@@ -254,11 +254,11 @@ def test_nobody_is_asked_for_a_key_of_wandb(tmp_path):
 
 
 def test_a_service_that_hangs_holds_up_nothing(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
     with socket.create_server(("127.0.0.1", 0), backlog=50) as silent:  # accepts, never answers
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         notes, slowest = run_with(tmp_path, uri, monkeypatch)
-        assert slowest < 5
+        assert slowest < 60  # seconds of a busy machine, and half of what a request waits
         assert any(note.startswith("sink mlflow: did not close") for note in notes)
 
 
