@@ -13,7 +13,7 @@ PEAK_UTILISATION = 0.46
 # FLOP a byte where only the FLOPs are stated: 156 of an A100, 295 of an H100 (dense bfloat16).
 FLOPS_PER_BYTE = 200.0
 COPY_BYTES = 1 << 26  # bytes that are copied: more than caches hold
-TIMED_REPEATS = 5  # the median counts
+TIMED_REPEATS = 3  # the median counts
 MIN_REPEAT_SECONDS = 0.05  # the CPU clocks of virtual machines tick every 10 ms
 
 
