@@ -13,8 +13,6 @@ PEAK_UTILISATION = 0.46
 # FLOP a byte where only the FLOPs are stated: 156 of an A100, 295 of an H100 (dense bfloat16).
 FLOPS_PER_BYTE = 200.0
 COPY_BYTES = 1 << 26  # bytes that are copied: more than caches hold
-TIMED_REPEATS = 3  # the median counts
-MIN_REPEAT_SECONDS = 0.05  # the CPU clocks of virtual machines tick every 10 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +60,14 @@ def _memory(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def seconds(operation: Callable[[], object], device: torch.device) -> float:
-    """Return the median seconds of several repeats, after a warm-up call.
+def seconds(
+    operation: Callable[[], object], device: torch.device, min_repeat_s: float = 0.05
+) -> float:
+    """Return the median seconds of a call in several repeats, after a warm-up call.
 
     On a CPU it is the CPU time of all threads by their number: what it takes on an idle machine.
+    A repeat makes calls for `min_repeat_s` or longer: the CPU clocks of virtual machines tick every
+    10 ms.
     """
     clock = time.perf_counter if device.type == "cuda" else time.process_time
 
@@ -79,7 +81,7 @@ def seconds(operation: Callable[[], object], device: torch.device) -> float:
 
     operation()
     count = 1
-    while repeat(count) < MIN_REPEAT_SECONDS:
+    while repeat(count) < min_repeat_s:
         count *= 2
-    duration = median(repeat(count) for _ in range(TIMED_REPEATS)) / count
+    duration = median(repeat(count) for _ in range(3)) / count
     return duration / (1 if device.type == "cuda" else torch.get_num_threads())
