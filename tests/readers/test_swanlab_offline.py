@@ -30,16 +30,19 @@ ENDINGS = ("offline-ends", "offline-raises", "local-ends")
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
     """{mode and ending: the folder of that run}, written by the real library."""
-    processes = {}
-    for name in (*ENDINGS, "offline-killed"):
-        folder = tmp_path_factory.mktemp(f"swanlab-{name}")
-        command = [sys.executable, str(SCRIPT), str(folder), *name.split("-")]
-        pipe = subprocess.DEVNULL
-        env = {**os.environ, "HOME": str(folder)}
-        processes[folder, name] = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe)
-    for process in processes.values():
-        process.wait(timeout=HANG_SECONDS)
-    return {name: next(folder.glob("run-*")) for folder, name in processes}
+    root = tmp_path_factory.mktemp("swanlab")
+    folders = {name: root / name for name in (*ENDINGS, "offline-killed")}
+    for folder in folders.values():
+        folder.mkdir()
+    subprocess.run(
+        [sys.executable, SCRIPT, *folders.values()],
+        env={**os.environ, "HOME": str(root)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+        timeout=HANG_SECONDS,
+    )
+    return {name: next(folder.glob("run-*")) for name, folder in folders.items()}
 
 
 def file_of(folder):

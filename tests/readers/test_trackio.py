@@ -12,6 +12,7 @@ import pytest
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trackio
 from rlvitals.readers.discovery import sources
+from rlvitals.readers.formats import sqlite
 from rlvitals.readers.formats.lines import HEAD_BYTES, REPLACED_NOTE
 from rlvitals.readers.select import reader_of
 
@@ -211,8 +212,9 @@ def test_bit_flips_are_read_or_refused(path, written, rounds):
     assert files(path) == ["p.db"]
 
 
-def test_a_project_that_is_locked_is_named_as_one(path):
+def test_a_project_that_is_locked_is_named_as_one(path, monkeypatch):
     """Its schema has outgrown the first page, and stands behind what `claims` gets to see."""
+    monkeypatch.setattr(sqlite.read_database, "__defaults__", (0.1,))  # seconds, not 5
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode=DELETE")
         assert path.read_bytes().find(b"run_name") > HEAD_BYTES

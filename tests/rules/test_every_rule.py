@@ -3,6 +3,7 @@
 import math
 import sys
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,11 @@ NAMES = tuple(m.name for m in metrics.CATALOGUE if m.kind != "setting" and not m
 BIG, TINY = 1e308, 5e-324
 LENGTHS = (0, 1, 2, 3, 9, 10, 11, 12, 20, 37, 64, 150)
 ENVIRONMENTS = ("", "CartPole-v1", "MountainCar-v0", "Pendulum-v1", "Acrobot-v1", "ALE/Pong-v5")
+# Strategies are made once: Hypothesis checks each new one, which takes longer than to draw from it.
+one_of = cache(st.sampled_from)
+NUMBERS = st.sampled_from([0, 1, -1, 0.02, 0.5, 1.0, 4, 1e-300, 1e308, 1000, math.inf, math.nan])
+GIVEN = st.dictionaries(st.sampled_from(SETTINGS), NUMBERS | st.just("auto"), max_size=4)
+LIVES = (Lifecycle(), *(Lifecycle(live=True, silence=s) for s in (None, 0.0, 1e9)))
 
 
 def _sawtooth(n, rng):
@@ -89,24 +95,33 @@ def looked_at(rule):
     return tuple(sorted(named | members))
 
 
-@st.composite
-def series(draw, lengths=LENGTHS, kinds=tuple(SHAPES)):
-    return _series(
-        draw(st.sampled_from(kinds)),
-        draw(st.sampled_from(tuple(STEPS))),
-        draw(st.sampled_from(lengths)),
-        draw(st.integers(0, 2**32 - 1)),
-        spoilt=draw(st.integers(0, 3)) == 0,
+LOOKED_AT = {rule.name: looked_at(rule) for rule in CATALOGUE}
+
+
+@cache
+def columns(lengths):
+    """Draw a series of one of the lengths."""
+    return st.builds(
+        _series,
+        one_of(tuple(SHAPES)),
+        one_of(tuple(STEPS)),
+        one_of(lengths),
+        st.integers(0, 2**32 - 1),
+        spoilt=st.integers(0, 3).map(lambda n: n == 0),
     )
+
+
+OWN = st.integers(0, 4)
+MORE = (st.lists(one_of(OUTCOMES), max_size=2), st.lists(one_of(NAMES), max_size=3))
 
 
 @st.composite
 def traces(draw, rule, lengths=LENGTHS):
     """A run that logs what the rule looks at, most likely, an outcome, and anything else."""
-    own = [name for name in looked_at(rule) if draw(st.integers(0, 4))]
-    own += draw(st.lists(st.sampled_from(OUTCOMES), max_size=2))
-    own += draw(st.lists(st.sampled_from(NAMES), max_size=3))
-    logged = {name: draw(series(lengths)) for name in dict.fromkeys(own)}
+    own = [name for name in LOOKED_AT[rule.name] if draw(OWN)]
+    for names in MORE:
+        own += draw(names)
+    logged = {name: draw(columns(lengths)) for name in dict.fromkeys(own)}
     shared = draw(st.booleans())
     if shared and logged:
         longest = max(logged.values(), key=len)
@@ -114,35 +129,28 @@ def traces(draw, rule, lengths=LENGTHS):
             n: s if len(s) != len(longest) else Series(longest.steps, longest.times, s.values)
             for n, s in logged.items()
         }
-    numbers = st.sampled_from(
-        [0, 1, -1, 0.02, 0.5, 1.0, 4, 1e-300, 1e308, 1000, math.inf, math.nan]
-    )
-    told = draw(st.dictionaries(st.sampled_from(SETTINGS), numbers | st.just("auto"), max_size=4))
-    for name in looked_at(rule):
+    told = draw(GIVEN)
+    for name in LOOKED_AT[rule.name]:
         if name in SETTINGS and draw(st.booleans()):
-            told[name] = draw(numbers)
-    told["env_id"] = draw(st.sampled_from(ENVIRONMENTS))
-    budget = draw(st.sampled_from([None, 1, 100, 10**6, 2**62]))
+            told[name] = draw(NUMBERS)
+    told["env_id"] = draw(one_of(ENVIRONMENTS))
+    budget = draw(one_of((None, 1, 100, 10**6, 2**62)))
     return Trace(
         series={n: s for n, s in logged.items() if len(s)},
         measured={
             n: Measured(
                 "made",
                 n,
-                draw(st.sampled_from(["", "max", "mean over epochs"])),
-                draw(st.sampled_from(["", "k1", "k1 clamped", "k3"])),
-                draw(st.sampled_from([1, 1, 100])),
+                draw(one_of(("", "max", "mean over epochs"))),
+                draw(one_of(("", "k1", "k1 clamped", "k3"))),
+                draw(one_of((1, 1, 100))),
             )
             for n in logged
         },
         settings=told,
-        profile=draw(st.sampled_from(rule.profiles or tuple(Profile))),
+        profile=draw(one_of(rule.profiles or tuple(Profile))),
         budget=None if budget is None else Budget(budget, "the run's total_steps"),
-        lifecycle=draw(
-            st.sampled_from(
-                [Lifecycle(), *(Lifecycle(live=True, silence=s) for s in (None, 0.0, 1e9))]
-            )
-        ),
+        lifecycle=draw(one_of(LIVES)),
     )
 
 

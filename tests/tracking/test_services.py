@@ -27,10 +27,26 @@ STEPS = list(range(20, 60))
 ODD = [np.nan, np.inf, 0.1]
 
 
-def record(folder, service, *arguments):
-    pytest.importorskip({"parquet": "pyarrow"}.get(service, service))
+PLANTED = "q7Xb00000Kd9wTzR4"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Return a service's folder of runs, and what the service says of the first; made once."""
+    made = {}
+
+    def of(service):
+        pytest.importorskip({"parquet": "pyarrow"}.get(service, service))
+        if service not in made:
+            made[service] = record(tmp_path_factory.mktemp(service), service)
+        return made[service]
+
+    return of
+
+
+def record(folder, service):
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", SCRIPT, folder, service, *arguments],
+        [sys.executable, "-W", "ignore", SCRIPT, folder, service, "--password", PLANTED],
         capture_output=True,
         text=True,
         check=False,
@@ -38,18 +54,18 @@ def record(folder, service, *arguments):
     )
     assert done.returncode == 0, done.stderr
     notes, found = json.loads(done.stdout.splitlines()[-1])
-    assert arguments or notes == {}
-    return found
+    assert notes == {}
+    return folder, found
 
 
 @pytest.mark.parametrize("service", ["wandb", "trackio", "mlflow", "parquet"])
-def test_no_file_of_a_service_holds_a_secret(tmp_path, service):
+def test_no_file_of_a_service_holds_a_secret(recorded, service):
     """Nor what the service itself notes of the program's arguments."""
-    planted = "q7Xb00000Kd9wTzR4"
-    record(tmp_path, service, "--password", planted)
-    written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(written) > 3
-    assert [path for path in written if planted.encode() in path.read_bytes()] == []
+    folder, _ = recorded(service)
+    for part in (folder, folder / "secret"):
+        written = [path for path in part.rglob("*") if path.is_file()]
+        assert len(written) > 3
+        assert [path for path in written if PLANTED.encode() in path.read_bytes()] == []
 
 
 def assert_as_logged(logs, *, timed):
@@ -69,23 +85,23 @@ def assert_as_logged(logs, *, timed):
             np.testing.assert_allclose(times, 1.7e9 + steps, rtol=0, atol=1e-3)
 
 
-def test_wandb(tmp_path):
-    record(tmp_path, "wandb")
-    files = sorted((tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb"))
+def test_wandb(recorded):
+    folder = recorded("wandb")[0] / "run"
+    files = sorted((folder / "wandb").glob("offline-run-*/*.wandb"))
     logs = [reader_of(file).read(file, None)[0] for file in files]
     assert_as_logged(logs, timed=True)
     ids = {log.settings["wandb/id"] for log in logs}
-    assert ids == {json.loads((tmp_path / "run" / "run.json").read_text())["id"]}
+    assert ids == {json.loads((folder / "run.json").read_text())["id"]}
     assert len(logs) == 2
     for log, code in zip(logs, (1, 0), strict=True):
         assert log.settings["env/id"] == "CartPole-v1"
         assert log.settings["learning_rate"] == 1e-5
-        assert log.settings["wandb/project"] == "cart"
+        assert log.settings["wandb/project"] == "run"
         assert log.ending.exit_code == code
         (shown,) = log.histograms["weights"]
         np.testing.assert_array_equal(shown.edges, [-1.0, 0.0, 0.5, 2.0])
         np.testing.assert_array_equal(shown.counts, [1.0, 0.0, 5.0])
-    found = [json.loads(file.read_text()) for file in tmp_path.rglob("*.table.json")]
+    found = [json.loads(file.read_text()) for file in folder.rglob("*.table.json")]
     assert next(
         {"columns": table["columns"], "data": table["data"]}
         for table in found
@@ -117,9 +133,9 @@ def test_without_an_account_wandb_is_kept_offline_and_says_so(tmp_path):
     assert reader_of(file).read(file, None)[0].series["loss"].values.tolist() == [0.5]
 
 
-def test_trackio(tmp_path):
-    record(tmp_path, "trackio")
-    (path,) = (tmp_path / "trackio").glob("*.db")
+def test_trackio(recorded):
+    folder, _ = recorded("trackio")
+    (path,) = (folder / "trackio").glob("run*.db")
     log, _ = reader_of(path).read(path, None)
     assert_as_logged([log], timed=False)  # Trackio takes no times
     assert log.settings == {"learning_rate": 3e-4, "env/id": "CartPole-v1", "cuda": True}
@@ -127,10 +143,10 @@ def test_trackio(tmp_path):
     assert [one.step for one in log.histograms["weights"]] == [25, 25]
 
 
-def test_mlflow(tmp_path):
-    found = record(tmp_path, "mlflow")
+def test_mlflow(recorded):
+    folder, found = recorded("mlflow")
     assert (found["status"], found["name"], found["tags"]["group"]) == ("FINISHED", "first", "g")
-    artifacts = tmp_path / "mlruns"
+    artifacts = folder / "mlruns-run"
     (path,) = artifacts.glob("*/*/meta.yaml")
     log, _ = reader_of(path).read(path, None)
     assert_as_logged([log], timed=True)
@@ -238,11 +254,11 @@ def test_nobody_is_asked_for_a_key_of_wandb(tmp_path):
 
 
 def test_a_service_that_hangs_holds_up_nothing(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
     with socket.create_server(("127.0.0.1", 0), backlog=50) as silent:  # accepts, never answers
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         notes, slowest = run_with(tmp_path, uri, monkeypatch)
-        assert slowest < 5
+        assert slowest < 60  # seconds of a busy machine, and half of what a request waits
         assert any(note.startswith("sink mlflow: did not close") for note in notes)
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from rlvitals.checkpoints.transfer.fsspec_remote import SCHEME_PACKAGES
@@ -87,7 +87,7 @@ class ObjectStore:
             if self.is_s3:
                 # Retries are the caller's: botocore's own take minutes of a store that is down.
                 limits = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 0}}
-                options["config_kwargs"] = limits
+                options |= {"config_kwargs": limits, "session": _session()}
                 if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
                     options["endpoint_url"] = endpoint
             files, root = call_within(self._seconds, partial(url_to_fs, self.url, **options))
@@ -244,8 +244,12 @@ class ObjectStore:
     def list(self, prefix: str) -> "list[Entry]":
         """List the objects below a prefix that ends at a "/", by name."""
         self.cost.puts += 1
+        path, options = self._path(prefix.rstrip("/")), {}
+        if self.is_s3:  # without a prefix s3fs asks twice more whether an empty folder is a file
+            path, _, name = path.rpartition("/")
+            options = {"prefix": f"{name}/"}
         try:
-            details_by_path = self._call(partial(_find, path=self._path(prefix.rstrip("/"))))
+            details_by_path = self._call(partial(_find, path=path, **options))
         except FileNotFoundError:
             return []
         start = len(self._root) + 1
@@ -279,15 +283,36 @@ class ObjectStore:
             raise
 
 
+def _session() -> Any:  # noqa: ANN401 - aiobotocore's own
+    """Return a session of aiobotocore, whose credentials are read anew."""
+    from aiobotocore.session import AioSession  # noqa: PLC0415 - optional
+
+    session = AioSession()
+    session.register_component("data_loader", _description_loader())
+    return session
+
+
+@cache
+def _description_loader() -> Any:  # noqa: ANN401 - botocore's own
+    """Return what loads botocore's description of S3: to parse it is most of a connection's CPU."""
+    from aiobotocore.session import AioSession  # noqa: PLC0415 - the same
+
+    return AioSession().get_component("data_loader")
+
+
 def _code(error: BaseException) -> str:
     """Return the code of an S3 error below the error that s3fs makes of it; "" without one."""
     response = getattr(error.__cause__, "response", None)
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
 
-def _find(files: Any, path: str) -> dict[str, Mapping[str, Any]]:  # noqa: ANN401 - the same
+def _find(
+    files: Any,  # noqa: ANN401 - the same
+    path: str,
+    **options: str,
+) -> dict[str, Mapping[str, Any]]:
     files.invalidate_cache()
-    return dict(files.find(path, detail=True))
+    return dict(files.find(path, detail=True, **options))
 
 
 def _entry(name: str, details: Mapping[str, Any]) -> Entry:

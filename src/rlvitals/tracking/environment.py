@@ -184,17 +184,21 @@ def git(folder: Path) -> dict[str, object]:
     Empty where there is no repository or no git. Nothing of the repository's own configuration
     is run, and nothing in it is written.
     """
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
+    head = _git(folder, "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+    if head is None:
         return {}
-    status = _git(folder, "status", "--porcelain=v1", "--untracked-files=normal") or ""
-    lines = status.splitlines()
-    diff = _git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD") or ""
+    commit, _, branch = head.partition("\n")
+    status = _git(folder, "status", "--porcelain=v1", "--untracked-files=normal")
+    lines = (status or "").splitlines()
+    is_dirty = any(not line.startswith("??") for line in lines)
+    diff = ""
+    if is_dirty or status is None:  # git compares every file once more
+        diff = _git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD") or ""
     untracked = [line[3:] for line in lines if line.startswith("??")]
     facts: dict[str, object] = {
-        "commit": commit.strip(),
-        "branch": (_git(folder, "rev-parse", "--abbrev-ref", "HEAD") or "").strip(),
-        "dirty": any(not line.startswith("??") for line in lines),
+        "commit": commit,
+        "branch": branch.strip(),
+        "dirty": is_dirty,
         "remote": redact.text((_git(folder, "remote", "get-url", "origin") or "").strip()),
         "untracked": untracked[:100],
         "untracked_count": len(untracked),

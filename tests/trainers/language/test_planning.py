@@ -48,11 +48,16 @@ def folder(tmp_path_factory):
     return of
 
 
-def planned(capsys, mode, *options):
-    """Return the plan of a command line, from its JSON."""
-    capsys.readouterr()
-    assert main(["train", mode, *options, "--plan", *STATED]) == 0
-    return json.loads(capsys.readouterr().out)
+PLANS = {}
+
+
+def planned(capsys, *words):
+    """Return the plan of a command line, from its JSON: made once, at the rates that are stated."""
+    if words not in PLANS:
+        capsys.readouterr()
+        assert main(["train", *words, "--plan", *STATED]) == 0
+        PLANS[words] = json.loads(capsys.readouterr().out)
+    return PLANS[words]
 
 
 def phases(plan):
@@ -280,6 +285,17 @@ def test_an_operation_takes_the_cpu_time_of_its_threads_by_their_number(monkeypa
     monkeypatch.setattr(device.time, "process_time", lambda: next(clock))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     assert device.seconds(lambda: None, torch.device("cpu")) == 2.0
+
+
+def test_a_clock_that_ticks_slowly_measures_a_fast_operation(monkeypatch):
+    calls = [0]
+    monkeypatch.setattr(device.time, "process_time", lambda: calls[0] // 10 * 0.010)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+
+    def operation():
+        calls[0] += 1  # it takes a millisecond, of a clock that ticks every 10
+
+    assert device.seconds(operation, torch.device("cpu")) == pytest.approx(1e-3, rel=0.25)
 
 
 # -- beside what was used -------------------------------------------------------------------------

@@ -60,18 +60,28 @@ def _memory(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def seconds(operation: Callable[[], object], device: torch.device) -> float:
-    """Return the median seconds of several repeats, after a warm-up call.
+def seconds(
+    operation: Callable[[], object], device: torch.device, min_repeat_s: float = 0.05
+) -> float:
+    """Return the median seconds of a call in several repeats, after a warm-up call.
 
     On a CPU it is the CPU time of all threads by their number: what it takes on an idle machine.
+    A repeat makes calls for `min_repeat_s` or longer: the CPU clocks of virtual machines tick every
+    10 ms.
     """
     clock = time.perf_counter if device.type == "cuda" else time.process_time
-    operation()
-    durations = []
-    for _ in range(9):  # the median counts
+
+    def repeat(count: int) -> float:
         start = clock()
-        operation()
+        for _ in range(count):
+            operation()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        durations.append(clock() - start)
-    return median(durations) / (1 if device.type == "cuda" else torch.get_num_threads())
+        return clock() - start
+
+    operation()
+    count = 1
+    while repeat(count) < min_repeat_s:
+        count *= 2
+    duration = median(repeat(count) for _ in range(3)) / count
+    return duration / (1 if device.type == "cuda" else torch.get_num_threads())
