@@ -17,7 +17,7 @@ from rlvitals.views.charts.chart import Chart, Packer
 from rlvitals.views.figures.figure import Line, Panel
 from rlvitals.views.report import html, overlay_section
 from rlvitals.views.report.markup import breakable
-from rlvitals.views.report.overlay_section import ComparedRun
+from rlvitals.views.report.overlay_charts import ComparedRun
 
 STEPS = np.arange(0, 101)
 needs_browser = pytest.mark.skipif(
@@ -42,7 +42,9 @@ def trace(level, seed=0, rate=1e-3, **more):
 
 
 def compared(*traces, path=""):
-    return [ComparedRun(one.name, one, path or one.name) for one in traces]
+    return [
+        ComparedRun(one.name, diagnose(one, rates=MEASURED), path or one.name) for one in traces
+    ]
 
 
 def seeds_of_two_rates():
@@ -51,9 +53,9 @@ def seeds_of_two_rates():
     )
 
 
-def page_of(runs):
-    subjects = [judged(run.name, diagnose(run.trace, rates=MEASURED)) for run in runs]
-    return html.document(pages(*subjects), NOW, overlay_section.overlay(runs))
+def page_of(runs, axis="steps"):
+    subjects = [judged(run.name, run.found) for run in runs]
+    return html.document(pages(*subjects), NOW, overlay_section.overlay(runs, axis))
 
 
 def test_a_band_is_the_t_interval_of_the_seeds():
@@ -113,7 +115,7 @@ def test_a_run_of_a_group_has_no_average_although_its_own_chart_has():
 def test_the_answer_comes_first_and_metrics_of_one_run_are_left_out():
     runs = seeds_of_two_rates()
     extra = trace(90, 2, 1e-2, **{"exploration/entropy": series(STEPS)})
-    runs[-1] = ComparedRun(extra.name, extra, extra.name)
+    runs[-1:] = compared(extra)
     page = page_of(runs)
     elements = Elements(page)
     shared = elements.data["overlay"]

@@ -205,15 +205,14 @@ def _console_sections(names: Sequence[str]) -> Iterator[Section]:
 
 def _board_head(unit: str) -> Html:
     """Return the heading of the dashboard with the choice of the average."""
-    smoothing = el(
-        "label",
-        "average ",
-        el("select", *(el("option", text, value=value) for value, text in timeline.AVERAGES),
-           id="smoothing"),
-        class_="smoothing",
-    )  # fmt: skip
     heading = el("h2", "Dashboard ", el("span", f"by {unit}", class_="count"))
-    return el("div", heading, smoothing, class_="board-head")
+    return el("div", heading, smoothing(), class_="board-head")
+
+
+def smoothing() -> Html:
+    """Return the choice of the average of a page's charts."""
+    options = (el("option", text, value=value) for value, text in timeline.AVERAGES)
+    return el("label", "average ", el("select", *options, id="smoothing"), class_="smoothing")
 
 
 def _grid(charts: Sequence[Chart]) -> Html:

@@ -11,6 +11,13 @@ const EDGE = 4; // pixels around the curves' area in which a dot at its edge is 
 class View {
   constructor(run, column) {
     Object.assign(this, { run, column, charts: new Set(), first: run.first, last: run.last, at: null });
+    this.scale = run.scale ?? 1; // of the x-axis: hours for each millisecond
+    this.named = null; // the curve that is pointed at in an overlay
+  }
+
+  /* Write a place on the x-axis. */
+  tell(step) {
+    return written(this.scale === 1 ? step : Number((step * this.scale).toPrecision(6)));
   }
 
   get whole() {
@@ -29,8 +36,8 @@ class View {
     this.show(this.run.first, this.run.last);
   }
 
-  point(step) {
-    this.at = step;
+  point(step, named = null) {
+    [this.at, this.named] = [step, named];
     for (const chart of this.charts) if (chart.seen) chart.drawPointer();
   }
 
@@ -50,7 +57,7 @@ class Chart {
     this.under = html("div", { class: "chart-notes" });
     place.style.setProperty("--tall", `${this.height}px`);
     place.replaceChildren(
-      html("div", { class: "chart-head" }, this.title(), this.readout, this.resetButton, this.scaleButton),
+      html("div", { class: "chart-head" }, this.title(), this.readout, this.resetButton, this.scaleButton, exportMenu(this)),
       this.canvas, this.under,
     );
     view.charts.add(this);
@@ -70,7 +77,7 @@ class Chart {
     const quantiles = this.told.curves.filter((one) => one.quantile);
     const known = this.numbers(quantiles[quantiles.length >> 1] ?? this.told.curves[0]);
     const ends = known.length ? `${written(known[0])} to ${written(known.at(-1))}` : "no number";
-    const marks = this.told.marks.map(([began, , label]) => `${label} since ${written(began)}`);
+    const marks = this.told.marks.map(([began, , label]) => `${label} since ${this.view.tell(began)}`);
     return [`${this.told.title}: ${ends}`, ...marks].join("; ");
   }
 
@@ -111,7 +118,11 @@ class Chart {
     if (Number.isFinite(low)) this.drawAxes(grid, area);
     else grid.append(svg("text", { class: "none", x: width / 2, y: this.height / 2 }, "no number here"));
     drawSeams(below, this.view.run.seams, area);
-    drawFindings(below, this.told, area);
+    drawHealthy(below, this.told, area);
+    drawFindings(below, this, area);
+    if (this.told.groups) drawGroups(below, this.told, area);
+    this.place.classList.toggle("overlaid", Boolean(this.told.groups));
+    this.place.classList.toggle("banded", Boolean(this.told.bands?.length)); // a mean is drawn over the runs
     drawLimits(above, this.told, area);
     const bands = found.filter(({ one }) => one.quantile);
     if (bands.length) drawBands(lines, bands, area, this.height);
@@ -119,6 +130,7 @@ class Chart {
     for (const curve of found) {
       if (curve === median || !curve.one.quantile) this.drawCurve(lines, above, curve, area);
     }
+    if (this.told.groups) drawOnsets(above, this);
     this.canvas.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
     this.canvas.replaceChildren(...layers);
     this.tell(area);
@@ -174,10 +186,11 @@ class Chart {
       );
     }
     const { first, last } = this.view;
-    const steps = linearTicks(first, last, Math.max(3, Math.floor((area.right - area.left) / 95)), true);
+    const { scale } = this.view;
+    const steps = linearTicks(first * scale, last * scale, Math.max(3, Math.floor((area.right - area.left) / 95)), scale === 1);
     const names = labels(steps);
     steps.forEach((tick, at) => {
-      const x = area.x(tick);
+      const x = area.x(tick / scale);
       const anchor = x > area.right - 14 ? "end" : x < area.left + 14 ? "start" : "middle";
       layer.append(svg("line", { class: "tick", x1: x, x2: x, y1: area.bottom, y2: area.bottom + 4 }));
       layer.append(svg("text", { x, y: area.bottom + 16, "text-anchor": anchor }, names[at]));
@@ -190,11 +203,12 @@ class Chart {
     const kept = extremes(column, begin, end, first, last, Math.max(1, Math.round(area.right - area.left)));
     const xs = kept.map((at) => area.x(column.steps[at]));
     const ys = kept.map((at) => area.y(column.values[at]));
-    const colour = `curve${one.part % 8}`;
+    const colour = colourOf(one.part);
     const averaged = one.average !== null;
     const [left, wide] = [area.left - EDGE, Math.max(1, area.right - area.left) + 2 * EDGE];
     const clipped = svg("svg", {
       x: left, y: 0, width: wide, height: this.height, viewBox: `${left} 0 ${wide} ${this.height}`,
+      "data-part": one.part, "data-curve": this.told.curves.indexOf(one),
     });
     clipped.append(svg("path", { class: `line ${colour}${averaged ? " raw" : ""}`, d: path(xs, ys) }));
     const dots = kept.length <= FEW ? kept.keys() : lonely(ys);
@@ -218,8 +232,8 @@ class Chart {
   tell(area) {
     const several = this.told.curves.length > 1;
     const curves = this.told.curves.filter((one) => !one.quantile);
-    const names = several ? curves.map((one) =>
-      html("span", { class: `key curve${one.part % 8}` }, one.label)) : [];
+    const names = this.told.groups ? (this.told.tall ? groupNames(this) : []) : several ? curves.map((one) =>
+      html("span", { class: `key ${colourOf(one.part)}` }, one.label)) : [];
     if (curves.length < this.told.curves.length) names.unshift(html("span", {}, "median, and bands of 25–75 %, 5–95 % and all"));
     const said = notes(this.told, area.far);
     if (this.scale.name) said.unshift(this.scale.name);
@@ -252,26 +266,42 @@ class Chart {
     const step = this.view.at;
     if (step === null || step < this.view.first || step > this.view.last) {
       this.readout.textContent = "";
+      this.emphasize(null);
       return;
     }
     const { area } = this;
     const said = [];
     let here = null;
-    for (const one of this.told.curves) {
+    const { curves, groups } = this.told;
+    const picked = groups && curves.length > LISTED ? curves.filter((one) => one.label === this.view.named) : curves;
+    for (const one of picked.length ? picked : curves.slice(0, 1)) {
       const column = this.view.column(one.column);
       const at = nearest(column.steps, step);
       if (at < 0) continue;
       here ??= column.steps[at];
+      if (!picked.length) break; // only the step is told
       const value = column.values[at];
-      said.push(this.told.curves.length > 1 ? `${one.label} ${written(value)}` : written(value));
+      said.push(curves.length > 1 ? `${one.label} ${written(value)}` : written(value));
       const y = area.y(value);
       if (Number.isFinite(y) && !one.quantile) {
-        this.pointer.append(svg("circle", { class: `dot curve${one.part % 8}`, cx: area.x(column.steps[at]), cy: y, r: 3.5 }));
+        this.pointer.append(svg("circle", { class: `dot ${colourOf(one.part)}`, cx: area.x(column.steps[at]), cy: y, r: 3.5 }));
       }
     }
     if (here === null) return;
     const x = area.x(here);
     this.pointer.prepend(svg("line", { x1: x, x2: x, y1: area.top, y2: area.bottom }));
-    this.readout.textContent = `${written(here)}: ${said.join(" · ")}`;
+    this.readout.textContent = [this.view.tell(here), said.join(" · ")].filter(Boolean).join(": ");
+    const number = picked.length === 1 && curves.length > LISTED ? String(curves.indexOf(picked[0])) : null;
+    this.emphasize(number === null ? null : (curve) => curve.dataset.curve === number);
+  }
+
+  /* Draw the curves that `isNear` accepts before the others; null: all alike. */
+  emphasize(isNear) {
+    this.canvas.classList.toggle("dimmed", isNear !== null);
+    for (const curve of this.canvas.querySelectorAll("[data-part]")) curve.classList.toggle("near", isNear?.(curve) ?? false);
+  }
+
+  saveTable() {
+    saveDrawn(this);
   }
 }

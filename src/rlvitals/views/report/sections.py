@@ -6,6 +6,7 @@ from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.rule import Severity
 from rlvitals.views import phrases
+from rlvitals.views.charts.overlay import colour_of
 from rlvitals.views.report.elements import (
     Section,
     chart,
@@ -123,6 +124,12 @@ def measures(measures_by_kind: Sequence[tuple[str, tuple[Measure, ...]]]) -> Sec
         cards = el("div", *map(_measure, group), class_="cards")
         blocks.append(el("section", el("h4", title), cards, class_="kind"))
     return section("Metrics", bar, *blocks, count=str(total))
+
+
+def group_names(labels: Sequence[str]) -> Html:
+    """Return the names of the groups whose curves the charts below it hold."""
+    keys = (el("span", name, class_=f"key {colour_of(n)}") for n, name in enumerate(labels))
+    return el("p", *keys, class_="names")
 
 
 def _measure(measure: Measure) -> Html:
