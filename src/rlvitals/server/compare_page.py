@@ -26,7 +26,7 @@ from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.overlay_charts import ComparedRun, OverlayCharts
 from rlvitals.views.report.page import Measure
 
-MAX_COMPARED_RUNS = 24  # eight colours, each solid, dashed and dotted
+MAX_COMPARED_RUNS = overlays.MAX_STYLED_GROUPS
 OUTCOME_CHART = "outcome"
 
 
@@ -39,10 +39,11 @@ class Comparing:
     charts: OverlayCharts
 
     def outcome_chart(self, result: Comparison) -> Chart:
-        """Return the chart of the outcome. Raises UsageError where fewer than two runs log it."""
-        chart = self.charts.chart(result.metric, OUTCOME_CHART, overlay_charts.OUTCOME_PIXELS)
+        """Return the chart of the outcome. Raises UsageError where no run logs it."""
+        height = overlay_charts.OUTCOME_PIXELS
+        chart = self.charts.chart(result.metric, OUTCOME_CHART, height, min_runs=1)
         if chart is None:
-            raise UsageError(f"one run alone logs {result.metric}", where="key")
+            raise UsageError(f"no run logs {result.metric}", where="key")
         return chart
 
 

@@ -91,7 +91,7 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
         run_header.vitals(page, subject, extras.headline, extras.mark),
         el("nav", *links, class_="nav", aria_label="sections"),
         el("section", _board_head(diagnosis.trace.step_unit), _grid(board), timeline.legend(marks),
-           _absent(panels),
+           _absent(panels) if board else Html(""),
            id="dashboard", class_="dashboard", aria_label="dashboard"),
         *(item.laid_out(PAGE_NUMBER) for item in listed),
         class_="run",
@@ -217,7 +217,7 @@ def smoothing() -> Html:
 
 def _grid(charts: Sequence[Chart]) -> Html:
     if not charts:
-        return el("p", "None of the metrics of the dashboard is logged.", class_="about")
+        return el("p", "No metric of the dashboard is logged.", class_="about")
     return el("div", *(el("div", elements.chart(c), class_="metric") for c in charts),
               class_="cards wide-cards")  # fmt: skip
 

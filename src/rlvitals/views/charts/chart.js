@@ -17,7 +17,8 @@ class View {
 
   /* Write a place on the x-axis. */
   tell(step) {
-    return written(this.scale === 1 ? step : Number((step * this.scale).toPrecision(6)));
+    if (this.scale === 1) return written(step);
+    return `${written(Number((step * this.scale).toPrecision(6)))} ${this.run.unit.split(" ")[0]}`;
   }
 
   get whole() {
@@ -121,13 +122,15 @@ class Chart {
     drawHealthy(below, this.told, area);
     drawFindings(below, this, area);
     if (this.told.groups) drawGroups(below, this.told, area);
-    this.place.classList.toggle("overlaid", Boolean(this.told.groups));
-    this.place.classList.toggle("banded", Boolean(this.told.bands?.length)); // a mean is drawn over the runs
+    const { groups, bands: means = [], onsets = [] } = this.told;
+    const forms = { overlaid: Boolean(groups), banded: means.length > 0, "many-bands": means.length > CLEAR_BANDS, "many-onsets": onsets.length > CLEAR_ONSETS };
+    for (const [name, on] of Object.entries(forms)) this.place.classList.toggle(name, on);
     drawLimits(above, this.told, area);
     const bands = found.filter(({ one }) => one.quantile);
     if (bands.length) drawBands(lines, bands, area, this.height);
     const median = bands[bands.length >> 1];
-    for (const curve of found) {
+    // Grey curves lie under the others.
+    for (const curve of [...found].sort((a, b) => (b.one.part >= STYLED) - (a.one.part >= STYLED))) {
       if (curve === median || !curve.one.quantile) this.drawCurve(lines, above, curve, area);
     }
     if (this.told.groups) drawOnsets(above, this);
@@ -211,7 +214,8 @@ class Chart {
       "data-part": one.part, "data-curve": this.told.curves.indexOf(one),
     });
     clipped.append(svg("path", { class: `line ${colour}${averaged ? " raw" : ""}`, d: path(xs, ys) }));
-    const dots = kept.length <= FEW ? kept.keys() : lonely(ys);
+    const crowded = this.told.groups && this.told.curves.length > LISTED;
+    const dots = kept.length <= FEW && !crowded ? kept.keys() : lonely(ys);
     for (const at of dots) {
       if (Number.isFinite(ys[at])) clipped.append(svg("circle", { class: `dot ${colour}`, cx: xs[at], cy: ys[at], r: 2.5 }));
     }
@@ -276,12 +280,13 @@ class Chart {
     const picked = groups && curves.length > LISTED ? curves.filter((one) => one.label === this.view.named) : curves;
     for (const one of picked.length ? picked : curves.slice(0, 1)) {
       const column = this.view.column(one.column);
-      const at = nearest(column.steps, step);
+      const at = nearest(column.steps, step, this.view.first, this.view.last);
       if (at < 0) continue;
       here ??= column.steps[at];
       if (!picked.length) break; // only the step is told
       const value = column.values[at];
-      said.push(curves.length > 1 ? `${one.label} ${written(value)}` : written(value));
+      const isNamed = curves.length > 1 && (this.told.tall || !groups);
+      said.push(isNamed ? `${one.label} ${written(value)}` : written(value));
       const y = area.y(value);
       if (Number.isFinite(y) && !one.quantile) {
         this.pointer.append(svg("circle", { class: `dot ${colourOf(one.part)}`, cx: area.x(column.steps[at]), cy: y, r: 3.5 }));
@@ -291,6 +296,7 @@ class Chart {
     const x = area.x(here);
     this.pointer.prepend(svg("line", { x1: x, x2: x, y1: area.top, y2: area.bottom }));
     this.readout.textContent = [this.view.tell(here), said.join(" · ")].filter(Boolean).join(": ");
+    if (picked.length === 1 && groups && this.canvas.matches(":hover, :focus")) nameNear(this, picked[0], here);
     const number = picked.length === 1 && curves.length > LISTED ? String(curves.indexOf(picked[0])) : null;
     this.emphasize(number === null ? null : (curve) => curve.dataset.curve === number);
   }
@@ -298,7 +304,14 @@ class Chart {
   /* Draw the curves that `isNear` accepts before the others; null: all alike. */
   emphasize(isNear) {
     this.canvas.classList.toggle("dimmed", isNear !== null);
-    for (const curve of this.canvas.querySelectorAll("[data-part]")) curve.classList.toggle("near", isNear?.(curve) ?? false);
+    const parts = new Set();
+    const marked = [...this.canvas.querySelectorAll("[data-part]")];
+    for (const curve of marked) {
+      const near = isNear?.(curve) ?? false;
+      curve.classList.toggle("near", near);
+      if (near) parts.add(curve.dataset.part);
+    }
+    for (const band of marked) if (band.matches(".band, .middle")) band.classList.toggle("near", parts.has(band.dataset.part));
   }
 
   saveTable() {

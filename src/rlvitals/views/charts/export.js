@@ -34,19 +34,21 @@ function saveDrawn(chart) {
   const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
   const rows = chart.told.curves.flatMap((one) => {
     const { steps, values } = chart.view.column(one.column);
-    return Array.from(steps, (step, at) => `${several ? `${quoted(one.label)},` : ""}${step * chart.view.scale},${values[at]}`);
+    const digits = values instanceof Float32Array ? 8 : 17; // the others of a float32 are noise
+    return Array.from(steps, (step, at) => `${several ? `${quoted(one.label)},` : ""}${step * chart.view.scale},${Number(values[at].toPrecision(digits))}`);
   });
   const heads = `${several ? "curve," : ""}${chart.view.scale === 1 ? "step" : chart.view.run.unit.replaceAll(" ", "_")},value`;
   const name = fileName(chart, chart.reduced() ? "as-drawn.csv" : "csv");
   save(name, URL.createObjectURL(new Blob([[heads, ...rows].join("\n")], { type: "text/csv" })));
 }
 
-const KEPT_STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity",
+const KEPT_STYLES = ["display", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity",
   "font-size", "font-weight", "font-family", "text-anchor", "paint-order"];
 
 /* Save a chart as it is drawn, with its styles written into it, and the names of its curves. */
 function savePicture(chart, asPixels) {
   const { canvas, width, height } = chart;
+  chart.view.point(null); // no curve is pointed at in the picture
   const copy = canvas.cloneNode(true);
   copy.querySelector(".pointer").replaceChildren();
   const styled = [...canvas.querySelectorAll(":not(.pointer *)")];

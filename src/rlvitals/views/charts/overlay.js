@@ -1,12 +1,14 @@
 /* The curves of several runs in one chart: the groups' bands, findings, and the run pointed at. */
 
 const NEAR_PIXELS = 40; // around the pointer in which a curve is named
+const STYLED = 24; // groups with a colour and a style of their own; the rest is grey
+const CLEAR_BANDS = 8, CLEAR_ONSETS = 12; // of a chart: with more, those of the group pointed at are drawn
 const LISTED = 3; // curves of an overlay whose values are all told
 
 /* Return the classes of a curve: eight colours, each also dashed and dotted, and grey beyond. */
 function colourOf(part) {
   const style = Math.floor(part / 8);
-  return style > 2 ? "rest" : `curve${part % 8}${style ? ` dash${style}` : ""}`;
+  return part >= STYLED ? "rest" : `curve${part % 8}${style ? ` dash${style}` : ""}`;
 }
 
 /* Draw the mean of each group with its interval. */
@@ -39,23 +41,35 @@ function drawOnsets(layer, chart) {
     const [x, y] = [area.x(began), at < 0 ? NaN : area.y(column.values[at])];
     if (x < area.left || x > area.right) continue;
     const tip = Number.isFinite(y) ? Math.min(Math.max(y, area.top + 8), area.bottom) : area.bottom;
-    layer.append(svg("path", { class: `pin ${severity}`, d: `M${x - 5} ${tip - 10}h10l-5 8z` },
+    layer.append(svg("path", { class: `pin ${severity}`, d: `M${x - 5} ${tip - 10}h10l-5 8z`, "data-part": curve.part, "data-curve": index },
       svg("title", {}, `${curve.label}: ${rule} since ${view.tell(began)}`)));
   }
 }
 
-/* Name the groups under the chart. */
+/* Name the groups under the chart; those that are grey are counted. */
 function groupNames(chart) {
-  const keys = chart.told.groups.map((name, part) => html("span", { class: `key ${colourOf(part)}` }, name));
+  const { groups } = chart.told;
+  const keys = groups.slice(0, STYLED).map((name, part) => html("span", { class: `key ${colourOf(part)}` }, name));
+  if (groups.length > STYLED) keys.push(html("span", { class: "key rest" }, `${groups.length - STYLED} more`));
   emphasizeByName(keys, [chart]);
   return keys;
+}
+
+/* Name a curve at the point that is read off. */
+function nameNear(chart, curve, step) {
+  const { area, pointer, view } = chart;
+  const column = view.column(curve.column);
+  const [x, y] = [area.x(step), area.y(column.values[nearest(column.steps, step)])];
+  if (!Number.isFinite(y)) return;
+  const isLeft = x > (area.left + area.right) / 2;
+  pointer.append(svg("text", { class: "near-name", x: x + (isLeft ? -8 : 8), y: Math.max(y - 8, area.top + 10), "text-anchor": isLeft ? "end" : "start" }, curve.label));
 }
 
 /* Draw a group's curves before the others for who points at its name. */
 function emphasizeByName(keys, charts) {
   keys.forEach((key, part) => {
     const show = (isNear) => { for (const chart of charts) if (chart.told.groups) chart.emphasize(isNear); };
-    key.addEventListener("pointerenter", () => show((curve) => Number(curve.dataset.part) === part));
+    key.addEventListener("pointerenter", () => show((curve) => Math.min(curve.dataset.part, STYLED) === part));
     key.addEventListener("pointerleave", () => show(null));
   });
 }

@@ -17,6 +17,8 @@ from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart, Packed, Packer
 from rlvitals.views.figures.figure import Line, Mark, Panel
 
+MAX_STYLED_GROUPS = 24  # eight colours, each solid, dashed and dotted
+MAX_SHOWN_BANDS = 8  # as in overlay.js: more cover each other
 PLACES_PER_SECOND = 1000  # of an axis of time: charts have whole places
 
 
@@ -84,10 +86,9 @@ def _onsets(panel: Panel) -> list[list[object]]:
 
 def colour_of(group: int) -> str:
     """Return the classes of a group's marks in charts.css: eight colours, each in three styles."""
-    style = group // 8
-    if style > 2:  # noqa: PLR2004 - solid, dashed and dotted
+    if group >= MAX_STYLED_GROUPS:
         return "rest"
-    return f"curve{group % 8}{f' dash{style}' if style else ''}"
+    return f"curve{group % 8}{f' dash{group // 8}' if group >= 8 else ''}"  # noqa: PLR2004
 
 
 def legend(charts: Iterable[Packed]) -> str:
@@ -98,6 +99,8 @@ def legend(charts: Iterable[Packed]) -> str:
     if any(chart["bands"] for chart in documents):
         text = "A thin line is a run, a thick line the mean of a group's runs, its band the 95 %"
         text += " interval of the mean."
+    if any(len(cast("list[Packed]", chart["bands"])) > MAX_SHOWN_BANDS for chart in documents):
+        text += " Point at a line or a name to see its band."
     if any(curve["average"] is not None for curve in curves):
         text += " Where a line is faint, the line over it is its moving average."
     if any(chart["onsets"] for chart in documents):

@@ -85,8 +85,8 @@ class OverlayCharts:
             return names[0]
         return label if len(names) > 1 or names[0] in label else f"{names[0]}: {label}"
 
-    def chart(self, name: str, chart_name: str, tall: int = 0) -> Chart | None:
-        """Draw a metric of all runs; None where fewer than two log it."""
+    def chart(self, name: str, chart_name: str, tall: int = 0, min_runs: int = 2) -> Chart | None:
+        """Draw a metric of all runs; None where fewer than `min_runs` log it."""
         lines = []
         for index, (run, number) in enumerate(zip(self.runs, self.group_numbers, strict=True)):
             series = run.trace.get(name)
@@ -94,7 +94,7 @@ class OverlayCharts:
                 # A group's mean is drawn over its runs: no run needs an average of its own.
                 is_alone = self.group_numbers.count(number) == 1
                 lines.append(figure.Line(run.name, name, series, index, number, smooth=is_alone))
-        if len(lines) < 2:  # noqa: PLR2004 - two lines lie over each other
+        if len(lines) < min_runs:
             return None
         metric = metrics.find(name)
         bounded = [metric] if metric is not None and not metric.family else []

@@ -54,11 +54,9 @@ def overlay(runs: Sequence[ComparedRun], axis: Axis = "steps") -> Overlay:
 
 
 def _groups(result: Comparison) -> Grid:
-    """Return the table of the groups; empty of a pair of runs, which the sentence is about."""
-    is_pair = len(result.groups) == 2 and all(  # noqa: PLR2004 - two groups
-        len(group.runs) == 1 for group in result.groups
-    )
-    return Grid((), ()) if is_pair else tables.groups(result)
+    """Return the table of the groups; empty of single runs, which the runs' own table tells."""
+    has_seeds = any(len(group.runs) > 1 for group in result.groups)
+    return tables.groups(result) if has_seeds else Grid((), ())
 
 
 def _uncompared(drawer: OverlayCharts, headline: str, outcome: str = "") -> Overlay:

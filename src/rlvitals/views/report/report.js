@@ -18,6 +18,7 @@ emphasizeByName([...document.querySelectorAll(".names .key")], [...charts.values
 /* Hide the metrics that lack one of the words. */
 function search(run) {
   const box = run.querySelector(".search");
+  if (!box) return; // nothing is logged
   const hits = run.querySelector(".hits");
   const cards = [...run.querySelectorAll(".metric")];
   const every = hits.textContent;
