@@ -174,7 +174,7 @@ def test_runs_are_selected_and_compared(show):
         "[...document.querySelectorAll('.axes a')].find(a => a.textContent === 'by time').click()"
     )
     page.until(f"location.search.includes('axis=time') && {READY}")
-    page.until(f"{OUTCOME}.querySelector('.line')")
+    page.until(f"!!{OUTCOME}.querySelector('.line')")
     unit = f"{OUTCOME}.querySelector('.steps').textContent"
     assert page.run(unit) == "seconds of training"
 
