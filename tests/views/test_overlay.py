@@ -65,7 +65,7 @@ def seeds_of_two_rates():
 
 
 def page_of(runs, axis="steps"):
-    subjects = [judged(run.name, run.found) for run in runs]
+    subjects = [judged(run.name, run.diagnosis) for run in runs]
     return html.document(pages(*subjects), NOW, overlay_section.overlay(runs, axis))
 
 

@@ -58,7 +58,7 @@ class Overlay:
     legend: str
 
 
-def _place(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
+def _group_runs(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
     """Group runs, and place them on an axis. Raises UsageError."""
     if not 1 < len(runs) <= MAX_COMPARED_RUNS:
         raise UsageError(
@@ -81,7 +81,7 @@ def _place(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
 
 def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
     """Compare runs by their outcome. Raises UsageError where they log no common one."""
-    comparing = _place(runs, axis)
+    comparing = _group_runs(runs, axis)
     result = compare.compare(comparing.members, comparing.options)
     scored = _find_scores(comparing, result)
     packed = pack(comparing, [comparing.outcome_chart(result)], chart_data.Options(), result)
@@ -98,7 +98,7 @@ def draw(
     runs: Sequence[LiveRun], axis: Axis, names: Sequence[str], options: chart_data.Options
 ) -> dict[str, object]:
     """Return charts of the page by their names, and their columns. Raises UsageError."""
-    comparing = _place(runs, axis)
+    comparing = _group_runs(runs, axis)
     result = None
     charts = []
     for name in names:
@@ -209,9 +209,9 @@ def _sections(
     name = label(result.metric)
     by_setting = setting_charts.charts(drawing.runs, name)
     if by_setting is not None:
-        about = f"A point is a run's {name}, {result.at}, in its group's colour."
+        caption = f"A point is a run's {name}, {result.at}, in its group's colour."
         yield el("section", el("h2", "Outcome by setting"), by_setting,
-                 el("p", about, class_="about"))  # fmt: skip
+                 el("p", caption, class_="about"))  # fmt: skip
     if measures:
         metric_section = sections.measures(measures)
         yield el("section", el("h2", "Metrics ", el("span", metric_section.count, class_="count")),

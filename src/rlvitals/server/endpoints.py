@@ -32,7 +32,6 @@ from rlvitals.views import diagnosis_json, json_view
 
 MAX_STREAMS = 256  # browsers that listen at once
 MAX_PAGE_ROWS = 500
-MAX_CHARTS = 40  # of one answer
 CSV_TYPE = "text/csv; charset=utf-8"
 
 Describe = Callable[[LiveRun], Mapping[str, object] | None]
@@ -191,7 +190,7 @@ class Api:
         version = _integer(request, "version")
         if version is not None and version != page.version:
             return JSONResponse({"problem": "the run was judged again: load the page anew"}, 409)
-        names = request.query_params.getlist("name")[:MAX_CHARTS]
+        names = _chart_names(request)
         charts = [page.charts[name] for name in names if name in page.charts]
         options = chart_data.Options(_steps(request), _share(request, "average"))
         return JSONResponse(chart_data.pack(charts, page, run.trace, run.series(), options))
@@ -264,7 +263,7 @@ class Api:
     def overlay(self, request: Request) -> Response:
         """Return charts of all compared runs and their columns."""
         axis = scores.parse_axis(request.query_params.get("axis", "steps"))
-        names = request.query_params.getlist("name")[:MAX_CHARTS]
+        names = _chart_names(request)
         options = chart_data.Options(_steps(request), _share(request, "average"))
         return JSONResponse(compare_page.draw(self.get_runs(request), axis, names, options))
 
@@ -355,6 +354,11 @@ def _integer(request: Request, name: str) -> int | None:
     except (OverflowError, ValueError):
         raise UsageError(f"{text[:40]!r} is no number", where=name) from None
     return max(min(number, 2**62), -(2**62))
+
+
+def _chart_names(request: Request) -> list[str]:
+    """Return the charts that a request names, at most 40."""
+    return request.query_params.getlist("name")[:40]
 
 
 def _share(request: Request, name: str) -> float | None:

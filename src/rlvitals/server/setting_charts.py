@@ -14,7 +14,6 @@ from rlvitals.views.report.markup import Html, el
 MAX_SETTING_CHARTS = 12
 MAX_CATEGORIES = 8  # of a setting that is no number: more are names
 MIN_LOG_SCALE_RATIO = 30.0  # of the largest to the smallest value
-MAX_CENTRED_CHARS = 4  # of a tick at the right end
 PLOT_BOX = (60, 14, 254, 120)  # px: left, top, right, bottom, in a drawing of 270 x 150
 
 
@@ -60,8 +59,8 @@ def _chart(
         "svg",
         el("path", d=f"M{x_low - 8} {y_low - 6}V{y_high + 6}H{x_high + 8}", class_="axis-line"),
         *(_tick(phrases.number(level), str(x_low - 14), y(level), "end") for level in levels),
-        *(
-            _tick(text, x(fraction), str(y_high + 20), _anchor(fraction, text))
+        *(  # a long tick would be cut at the right end
+            _tick(text, x(fraction), str(y_high + 20), "middle" if fraction < 1 else "end")
             for fraction, text in ticks
         ),
         *dots,
@@ -79,12 +78,6 @@ def _pair(value: Setting | None, score: RunScore) -> str:
 def _dot(x: str, y: str, group: int, text: str) -> Html:
     classes = f"run-dot fill{group % 8} {colour_of(group)}"
     return el("circle", el("title", text), cx=x, cy=y, r="4", class_=classes)
-
-
-def _anchor(fraction: float, text: str) -> str:
-    """Return how a tick stands at its place: a long one at the right end would be cut."""
-    is_long = len(text) > MAX_CENTRED_CHARS
-    return "end" if is_long and fraction == 1 else "middle"
 
 
 def _tick(text: str, x: str, y: str, anchor: str) -> Html:

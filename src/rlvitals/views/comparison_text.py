@@ -20,7 +20,7 @@ def headline(result: Comparison) -> str:
         if pair.word == "cannot tell":
             return f"No clear difference between {pair.group} and {reference}"
         return f"{pair.group} is {pair.word} than {reference}"
-    if _is_undecided(result):
+    if _needs_seeds(result):
         return f"Too few seeds to compare {len(result.groups)} groups"
     texts = []
     for verdict, text in (
@@ -35,7 +35,7 @@ def headline(result: Comparison) -> str:
 
 def explanation(result: Comparison) -> str:
     """Return the numbers behind the headline; of several groups only why nothing can be said."""
-    if len(result.against) > 1 and _is_undecided(result):
+    if len(result.against) > 1 and _needs_seeds(result):
         seeds = min(group.seeds for group in result.groups)
         return f"{_few_seeds(seeds)}."
     if len(result.against) != 1:
@@ -70,10 +70,11 @@ def _has_few_seeds(pair: Against, result: Comparison) -> bool:
     return min(seeds) < MIN_SEEDS
 
 
-def _is_undecided(result: Comparison) -> bool:
+def _needs_seeds(result: Comparison) -> bool:
     """Return whether no group can be compared, for want of seeds."""
-    words = {pair.word for pair in result.against}
-    return words == {"cannot tell"} and all(_has_few_seeds(p, result) for p in result.against)
+    return all(
+        pair.word == "cannot tell" and _has_few_seeds(pair, result) for pair in result.against
+    )
 
 
 def _few_seeds(seeds: int) -> str:

@@ -34,7 +34,7 @@ def on_axis(trace: Trace, series: Series, axis: Axis) -> Series:
     return Series(places[order], series.times[order], series.values[order])
 
 
-def place(trace: Trace, series: Series, axis: Axis, step: int) -> int:
+def find_place(trace: Trace, series: Series, axis: Axis, step: int) -> int:
     """Return the place on an axis of the point of a series that is nearest to a step."""
     return int(_places(trace, series, axis)[np.abs(series.steps - step).argmin()])
 

@@ -27,13 +27,13 @@ class ComparedRun:
     """A judged run, with its name on the page and the path that it was given by."""
 
     name: str
-    found: Diagnosis
+    diagnosis: Diagnosis
     path: str
 
     @property
     def trace(self) -> Trace:
         """The diagnosed trace."""
-        return self.found.trace
+        return self.diagnosis.trace
 
 
 class OverlayCharts:
@@ -54,11 +54,13 @@ class OverlayCharts:
         if self.axis == "steps":
             return trace.first_step, trace.last_step
         logged = [series for series in trace.series.values() if len(series)]
-        early = min(logged, key=lambda series: series.steps.min(), default=None)
-        late = max(logged, key=lambda series: series.steps.max(), default=None)
-        if early is None or late is None:
+        starting = min(logged, key=lambda series: series.steps.min(), default=None)
+        lasting = max(logged, key=lambda series: series.steps.max(), default=None)
+        if starting is None or lasting is None:
             return 0, 1
-        places = [overlays.on_axis(trace, series, self.axis).steps for series in (early, late)]
+        places = [
+            overlays.on_axis(trace, series, self.axis).steps for series in (starting, lasting)
+        ]
         return int(places[0].min()), int(places[1].max())
 
     @property
@@ -69,7 +71,9 @@ class OverlayCharts:
         if self.axis != "time":
             return self.axis, 1.0
         seconds = self.last / overlays.PLACES_PER_SECOND
-        name, size = next((name, size) for name, size, least in TIME_UNITS if seconds >= least)
+        name, size = next(
+            (name, size) for name, size, min_seconds in TIME_UNITS if seconds >= min_seconds
+        )
         return f"{name} of training", 1 / (overlays.PLACES_PER_SECOND * size)
 
     @property
@@ -80,7 +84,7 @@ class OverlayCharts:
     def _label(self, number: int) -> str:
         label = self.groups[number].label
         pairs = zip(self.runs, self.group_numbers, strict=True)
-        names = [run.name for run, other in pairs if other == number]
+        names = [run.name for run, group in pairs if group == number]
         if len(names) == 1 and len(self.groups) > MAX_LABELLED_GROUPS:
             return names[0]
         return label if len(names) > 1 or names[0] in label else f"{names[0]}: {label}"
@@ -102,11 +106,11 @@ class OverlayCharts:
             contents.metric_title(name), metric.unit if metric else "", tuple(lines),
             linear=name in contents.LINEAR_METRICS,
         )  # fmt: skip
-        subjects = [figure.Subject(run.name, run.found) for run in self.runs]
-        panel = self._placed(annotate(subjects, panel, bounded))
+        subjects = [figure.Subject(run.name, run.diagnosis) for run in self.runs]
+        panel = self._to_axis(annotate(subjects, panel, bounded))
         return Chart(chart_name, panel, self.first, self.last, tall)
 
-    def _placed(self, panel: figure.Panel) -> figure.Panel:
+    def _to_axis(self, panel: figure.Panel) -> figure.Panel:
         """Return the panel with its steps replaced by places on the axis."""
         if self.axis == "steps":
             return panel
@@ -121,7 +125,7 @@ class OverlayCharts:
         marks = [
             replace(
                 mark,
-                began=overlays.place(
+                began=overlays.find_place(
                     self.runs[mark.run].trace, by_run[mark.run], self.axis, mark.began
                 ),
             )

@@ -31,12 +31,14 @@ def overlay(runs: Sequence[ComparedRun], axis: Axis = "steps") -> Overlay:
     try:
         result = compare.compare(members, options)
     except UsageError as error:
-        return _uncompared(drawer, f"The outcomes of these runs are not compared: {error.problem}")
+        return _metric_charts(
+            drawer, f"The outcomes of these runs are not compared: {error.problem}"
+        )
     labels = [group.label for group in drawer.groups]
     outcome = drawer.chart(
         result.metric, f"all-outcome-{result.metric}", overlay_charts.OUTCOME_PIXELS
     )
-    drawn = _uncompared(
+    drawn = _metric_charts(
         drawer, comparison_text.headline(result), "" if outcome is None else result.metric
     )
     bands = overlays.outcome_bands(members, labels, options, result)
@@ -59,7 +61,7 @@ def _groups(result: Comparison) -> Grid:
     return tables.groups(result) if has_seeds else Grid((), ())
 
 
-def _uncompared(drawer: OverlayCharts, headline: str, outcome: str = "") -> Overlay:
+def _metric_charts(drawer: OverlayCharts, headline: str, outcome: str = "") -> Overlay:
     """Return the overlay without its outcome, a metric that has a chart of its own."""
     measures = tuple(drawer.measures(outcome))
     charts = [measure.chart for _, group in measures for measure in group]
