@@ -22,7 +22,7 @@ from rlvitals.views import comparison_text, phrases
 from rlvitals.views.charts import overlay as overlays
 from rlvitals.views.charts.chart import Chart, Packed, Packer
 from rlvitals.views.report import elements, overlay_charts, sections, tables
-from rlvitals.views.report.markup import Html, el
+from rlvitals.views.report.markup import Html, el, join
 from rlvitals.views.report.overlay_charts import ComparedRun, OverlayCharts
 from rlvitals.views.report.page import Measure
 
@@ -214,9 +214,9 @@ def _sections(
                  el("p", caption, class_="about"))  # fmt: skip
     if measures:
         metric_section = sections.measures(measures)
-        yield el("section", el("h2", "Metrics ", el("span", metric_section.count, class_="count")),
-                 sections.group_names(drawing.comparing.charts.labels), metric_section.inner,
-                 id="metrics")  # fmt: skip
+        names = sections.group_names(drawing.comparing.charts.labels)
+        metric_section = replace(metric_section, inner=join(names, metric_section.inner))
+        yield el("div", metric_section.laid_out(run_page.PAGE_NUMBER), id="metrics")
 
 
 def quote_key(key: str) -> str:

@@ -83,7 +83,6 @@ class LiveChart extends Chart {
     const { title, unit, tall } = view.data.charts[name];
     super(place, { title, unit, tall, scale: "linear", curves: [], marks: [], limits: [], low: null, high: null }, view);
     Object.assign(this, { name, base: [], detail: false });
-    this.scaleButton.textContent = "log"; // until it is drawn
     place.inert = true;
     this.canvas.addEventListener("click", (event) => this.follow(event));
   }

@@ -52,7 +52,7 @@ class Chart {
     Object.assign(this, { place, told, view, kind: told.scale, seen: false, fresh: false });
     this.height = told.tall || SMALL_CHART;
     this.readout = html("output", { class: "readout", "aria-live": "off" });
-    this.scaleButton = html("button", { type: "button", class: "scale" });
+    this.scaleButton = html("button", { type: "button", class: "scale" }, "log"); // until it is drawn
     this.resetButton = html("button", { type: "button", class: "reset", hidden: "" }, "whole run");
     this.canvas = svg("svg", { class: "curves", tabindex: "0", role: "img", "aria-label": told.title });
     this.under = html("div", { class: "chart-notes" });

@@ -223,7 +223,7 @@ def run(page: Page, number: int, *, several: bool) -> Html:
         "section",
         *([el("h2", page.name, class_="run-name")] if several else []),
         answer(page),
-        el("nav", *links, class_="nav"),
+        el("nav", *links, class_="nav", aria_label=f"sections of {page.name}"),
         first,
         *remainder,
         class_="run",
