@@ -362,6 +362,26 @@ def test_no_two_groups_look_alike_and_who_points_at_a_line_reads_its_name(browse
 
 
 @needs_browser
+def test_of_many_bands_the_one_pointed_at_is_drawn(browser, tmp_path):
+    runs = compared(*(trace(9 * n, seed, 1e-4 * (n + 1)) for n in range(9) for seed in range(2)))
+    path = tmp_path / "report.html"
+    path.write_text(page_of(runs), encoding="utf-8")
+    page = browser.open(path, height=1200)
+    page.settle()
+    shown = f"[...{TALL}.querySelectorAll('.band')].filter(b => b.checkVisibility()).length"
+    assert page.run(f"{TALL}.querySelectorAll('.band').length") == 9
+    assert page.run(shown) == 0
+    assert "Point at a line or a name" in page.run("document.body.textContent")
+    x, y = page.run(
+        f"(b => [b.left + 9, b.top + 9])({TALL}.querySelector('.key').getBoundingClientRect())"
+    )
+    page.mouse("mouseMoved", x, y)
+    page.settle()
+    assert page.run(shown) == 1
+    assert page.complaints() == []
+
+
+@needs_browser
 def test_an_overlay_is_saved_with_the_names_of_its_curves(browser, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(page_of(compared(timed(50, 0, 2.0), timed(90, 1, 10.0)), "time"), "utf-8")
