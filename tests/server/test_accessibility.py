@@ -62,7 +62,7 @@ def browser():
         *(
             pytest.param(path, dark, marks=pytest.mark.soak)
             for path in ("/", "/run/language", "/run/broken", "/run/healthy", "/run/none",
-                         "/compare?key=healthy&key=broken")
+                         "/compare?key=healthy&key=broken", "/?group=seeds")
             for dark in (False, True)
             if (path, dark) != ("/run/language", False)
         ),

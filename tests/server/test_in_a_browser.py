@@ -29,6 +29,9 @@ def root(tmp_path_factory):
     record(folder / "healthy")
     record(folder / "sweep" / "broken", collapse=40)
     record(folder / "other", rate=1e-3)
+    for name in ("low", "high"):
+        for seed in range(2):
+            record(folder / "seeds" / name / str(seed), points=20, seed=seed)
     run = rlvitals.start(str(folder / "long"), framework="sb3")
     for row in range(LONG_ROWS):
         run.log({"train/loss": 500.0 if row == SPIKE_ROW else row % 7}, step=row)
@@ -135,16 +138,60 @@ def test_rows_come_while_the_page_is_open_and_a_deleted_run_is_said(show, root):
     page.until("document.getElementById('news').textContent.includes('deleted')")
 
 
-@pytest.mark.soak
+OUTCOME = "document.querySelector('.chart')"
+
+
 def test_runs_are_selected_and_compared(show):
-    page = show()
+    page = show(height=3000)
     page.until("document.querySelectorAll('.line').length >= 3")
     for key in ("healthy", "other"):
         page.run(f"document.querySelector('input[value={key}]').click()")
     page.run("document.getElementById('compare').click()")
     page.until(f"location.pathname === '/compare' && {READY}")
-    page.until("document.querySelectorAll('.chart .line').length >= 2")
-    assert page.run("document.querySelectorAll('.chart .key').length") == 2
+    page.until(f"{OUTCOME}.querySelectorAll('.line').length >= 2")
+    assert page.run(f"{OUTCOME}.querySelectorAll('.key').length") == 2
+    # Every metric of both runs comes as it comes into sight.
+    page.until("[...document.querySelectorAll('.chart')].every(c => c.querySelector('.line'))")
+    assert page.run("document.querySelectorAll('#metrics .chart').length") >= 3
+    # An average leaves the raw curves.
+    raw = f"{OUTCOME}.querySelectorAll('.line.raw').length"
+    assert page.run(raw) == 0
+    page.run(
+        "(s => { s.value = '0.05'; s.dispatchEvent(new Event('change')); })"
+        "(document.getElementById('smoothing'))"
+    )
+    page.until(f"{OUTCOME}.querySelectorAll('.line.mean').length === 2 && {raw} === 2")
+    assert "average=0.05" in page.run("location.search")
+    # The scale is switched, and the step that is pointed at is read out in each chart.
+    page.run(f"{OUTCOME}.querySelector('.scale').click()")
+    assert "log scale" in page.run(f"{OUTCOME}.querySelector('.chart-notes').textContent")
+    page.run(f"{OUTCOME}.querySelector('.curves').focus()")
+    page.key("End")
+    readouts = page.run("[...document.querySelectorAll('.readout')].map(r => r.textContent)")
+    assert len(readouts) >= 4
+    assert all(text.startswith("61,440: ") for text in readouts)
+    page.run(
+        "[...document.querySelectorAll('.axes a')].find(a => a.textContent === 'by time').click()"
+    )
+    page.until(f"location.search.includes('axis=time') && {READY}")
+    page.until(f"!!{OUTCOME}.querySelector('.line')")
+    unit = f"{OUTCOME}.querySelector('.steps').textContent"
+    assert page.run(unit) == "seconds of training"
+
+
+def test_the_groups_of_a_comparison_fit_on_a_phone(show):
+    keys = "&".join(f"key=seeds/{name}/{seed}" for name in ("low", "high") for seed in range(2))
+    page = show(f"/compare?{keys}", width=380, height=1500, touch=True)
+    table = "document.querySelector('.stacked')"
+    assert page.run(f"{table}.querySelectorAll('tbody tr').length") == 2
+    assert page.run(f"{table}.parentElement.scrollWidth <= {table}.parentElement.clientWidth")
+    assert page.run(WIDE)
+    cells = page.run(
+        f"[...{table}.querySelectorAll('td')].filter(c => c.textContent)"
+        ".map(c => [c.dataset.head, c.getBoundingClientRect().right <= innerWidth])"
+    )
+    assert {head for head, _ in cells} >= {"group", "seeds", "95 % interval", "answer"}
+    assert all(fits for _, fits in cells)
 
 
 def test_the_theme_is_switched_and_kept(show):
@@ -215,8 +262,9 @@ def test_seeds_are_grouped_with_a_band(show):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["png", "svg", "csv"])
-def test_a_chart_is_saved(show, tmp_path, name):
-    page = show("/run/healthy", height=1400)
+@pytest.mark.parametrize("path", ["/run/healthy", "/compare?key=healthy&key=other"])
+def test_a_chart_is_saved(show, tmp_path, name, path):
+    page = show(path, height=1400)
     page.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     page.until("!!document.querySelector('.chart:not([inert]) .line')")
     page.run(
@@ -227,4 +275,5 @@ def test_a_chart_is_saved(show, tmp_path, name):
         page.settle()
         time.sleep(0.05)
     data = files[0].read_bytes()
-    assert {"png": b"\x89PNG", "svg": b"<svg", "csv": b"step"}[name] in data[:20]
+    table = b"curve," if path.startswith("/compare") else b"step,"
+    assert {"png": b"\x89PNG", "svg": b"<svg", "csv": table}[name] in data[:20]

@@ -12,6 +12,7 @@ exit code: 0  written
 examples:
   rlvitals report runs/my_run
   rlvitals report runs/first runs/second -o both.html
+  rlvitals report runs/first runs/second --axis time
   rlvitals report runs/my_run --open
   rlvitals report runs/my_run --markdown -o comment.md
 """
@@ -30,6 +31,7 @@ from rlvitals.errors import UsageError
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
+    from rlvitals.comparison.scores import Axis
     from rlvitals.views.report.page import Overlay, Subject, Unread
 
 REPORT_FILE = "report.html"
@@ -50,6 +52,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--labels", nargs="+", default=[], metavar="LABEL", help="names of the runs"
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="more rollouts per finding")
+    parser.add_argument(
+        "--axis", default="steps", metavar="AXIS",
+        help="x-axis of the charts of all runs: steps, samples, episodes, tokens, time "
+        "(default: steps)",
+    )  # fmt: skip
     flags.add_option(parser, "diagnose", "profile")
     flags.add_free(parser)
 
@@ -57,10 +64,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Judge the runs and write the report."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
+    from rlvitals.comparison.scores import parse_axis
     from rlvitals.views.report import markdown
     from rlvitals.views.report.page import Unread
     from rlvitals.views.report.run_subject import subject
 
+    axis = parse_axis(args.axis)
     results, unreadable = judging.judge_runs(args.runs, args)
     if not results:
         raise unreadable[0]
@@ -71,9 +80,8 @@ def run(args: Namespace) -> int:
         subject(name, run, answer, flags.settings_for(args.runs[index], args), now_s, limit)
         for name, (index, run, answer) in zip(names, results, strict=True)
     ]
-    overlay = (
-        None if args.markdown else _overlay(subjects, [args.runs[index] for index, _, _ in results])
-    )
+    paths = [args.runs[index] for index, _, _ in results]
+    overlay = None if args.markdown else _overlay(subjects, paths, axis)
     subjects = [*(Unread(error.where, error) for error in unreadable), *_worst_first(subjects)]
     text = markdown.document(subjects) + "\n" if args.markdown else _html(subjects, now_s, overlay)
     _write(text, args)
@@ -81,9 +89,12 @@ def run(args: Namespace) -> int:
     return EXIT_UNREADABLE if unreadable else EXIT_OK
 
 
-def _overlay(subjects: "Sequence[Subject | Unread]", paths: Sequence[Path]) -> "Overlay | None":
+def _overlay(
+    subjects: "Sequence[Subject | Unread]", paths: Sequence[Path], axis: "Axis"
+) -> "Overlay | None":
     """Compare the runs in their order; None for a single run. `paths`: the path of each."""
     from rlvitals.views.report import overlay_section
+    from rlvitals.views.report.overlay_charts import ComparedRun
     from rlvitals.views.report.page import Subject
 
     read = [subject for subject in subjects if isinstance(subject, Subject)]
@@ -93,9 +104,9 @@ def _overlay(subjects: "Sequence[Subject | Unread]", paths: Sequence[Path]) -> "
     names = Counter(subject.summary.name for subject in read)
     counts = Counter(paths)
     runs = [
-        overlay_section.ComparedRun(
+        ComparedRun(
             subject.summary.name,
-            subject.summary.found.trace,
+            subject.summary.found,
             # The path of several runs is their group's label, a single run has its own name.
             os.path.relpath(path, common)
             if counts[path] > 1 or names[subject.summary.name] > 1
@@ -103,7 +114,7 @@ def _overlay(subjects: "Sequence[Subject | Unread]", paths: Sequence[Path]) -> "
         )
         for subject, path in zip(read, paths, strict=True)
     ]
-    return overlay_section.overlay(runs)
+    return overlay_section.overlay(runs, axis)
 
 
 def _worst_first(subjects: "Sequence[Subject | Unread]") -> "list[Subject | Unread]":

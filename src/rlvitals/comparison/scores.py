@@ -135,6 +135,11 @@ def curve(trace: Trace, metric: str, axis_name: Axis) -> Curve:
     return Curve(x[order], (sign(metric) * series.values)[order], seconds[order])
 
 
+def places(trace: Trace, series: Series, axis_name: Axis) -> Array:
+    """Return the place of each point of a series on an axis [n]. Raises UsageError without it."""
+    return _axis_values(trace, series, axis_name, _seconds(trace, series))
+
+
 def find_axes(traces: Sequence[Trace], metric: str) -> tuple[Axis, ...]:
     """Return the axes on which a metric of all these runs can be placed; always "steps"."""
     axes = []

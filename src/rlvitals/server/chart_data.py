@@ -8,11 +8,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals import metrics
 from rlvitals.server.run_page import RunPage
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart, Packed, Packer
 from rlvitals.views.figures.figure import Kind, Line, Panel
+from rlvitals.views.figures.panels import healthy_band
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,25 @@ def pack(
         panel = replace(chart.panel, lines=tuple(lines))
         document = packer.chart(replace(chart, panel=panel, first=first, last=last))
         if options.average:
-            _add_averages(packer, document, panel, options.average)
+            add_averages(packer, document, panel, options.average)
         # By curve: the metric whose new points continue it; None for what a rule computed.
         document["metrics"] = [
             line.metric if page.judged.get(line.metric) is line.series else None
             for line in chart.panel.lines
         ]
-        document["band"] = _healthy_band(chart, trace)
+        names = {line.metric for line in chart.panel.lines}
+        document["band"] = healthy_band(names.pop(), trace) if len(names) == 1 else None
         documents.append(document)
     return {"first": first, "last": last, "charts": documents, "columns": packer.columns}
+
+
+def select(chart: Chart, options: Options) -> Chart:
+    """Return a chart with the points and averages that a screen shows of it."""
+    first, last = options.steps or (chart.first, chart.last)
+    lines = [replace(line, smooth=_is_smooth(line, options)) for line in chart.panel.lines]
+    if options.steps is not None:
+        lines = [replace(line, series=_cut(line.series, first, last)) for line in lines]
+    return replace(chart, panel=replace(chart.panel, lines=tuple(lines)), first=first, last=last)
 
 
 def _is_smooth(line: Line, options: Options) -> bool:
@@ -64,7 +74,7 @@ def _is_smooth(line: Line, options: Options) -> bool:
     return line.smooth and options.average is None
 
 
-def _add_averages(packer: Packer, document: Packed, panel: Panel, share: float) -> None:
+def add_averages(packer: Packer, document: Packed, panel: Panel, share: float) -> None:
     """Pack the moving average of each curve that may have one."""
     curves = cast("list[Packed]", document["curves"])
     for line, curve in zip(panel.lines, curves, strict=True):
@@ -108,17 +118,3 @@ def _cut(series: Series, first: int, last: int) -> Series:
     begin = max(int(series.steps.searchsorted(first)) - 1, 0)
     end = int(series.steps.searchsorted(last, side="right")) + 1
     return series.where(slice(begin, end))
-
-
-def _healthy_band(chart: Chart, trace: Trace) -> list[float | None] | None:
-    """Return the ends of the healthy range of a chart's metric; None without one."""
-    names = {line.metric for line in chart.panel.lines}
-    metric = metrics.find(names.pop()) if len(names) == 1 else None
-    if metric is None:
-        return None
-    band = metric.band(trace.profile)
-    ends = [
-        bound.value if bound is not None and isfinite(bound.value) else None
-        for bound in (band.floor(trace), band.ceiling(trace))
-    ]
-    return ends if any(end is not None for end in ends) else None

@@ -1,11 +1,10 @@
 """Compare selected runs: their outcomes over each other, the sentence, and the settings."""
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 from urllib.parse import quote
-
-import numpy as np
 
 from rlvitals.comparison import compare, grouping, scores
 from rlvitals.comparison.compare import CompareOptions
@@ -14,95 +13,210 @@ from rlvitals.comparison.result import Comparison, RunScore
 from rlvitals.comparison.scores import Axis
 from rlvitals.errors import UsageError
 from rlvitals.rules.standing import label
-from rlvitals.server import page_shell, setting_charts
+from rlvitals.server import chart_data, page_shell, run_page, setting_charts
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_header import LAMP_WORDS
 from rlvitals.server.run_summary import lamp
-from rlvitals.types import Series
+from rlvitals.types import Trace
 from rlvitals.views import comparison_text, phrases
 from rlvitals.views.charts import overlay as overlays
-from rlvitals.views.charts.chart import Chart, Packer
-from rlvitals.views.figures.figure import Line, Panel
-from rlvitals.views.report import elements, tables
+from rlvitals.views.charts.chart import Chart, Packed, Packer
+from rlvitals.views.report import elements, overlay_charts, sections, tables
 from rlvitals.views.report.markup import Html, el, join
+from rlvitals.views.report.overlay_charts import ComparedRun, OverlayCharts
+from rlvitals.views.report.page import Measure
 
-MAX_COMPARED_RUNS = 24
-OVERLAY_CHART_PIXELS = 320
+MAX_COMPARED_RUNS = overlays.MAX_STYLED_GROUPS
+OUTCOME_CHART = "outcome"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """Runs that are compared, by their groups, with the charts that hold all of them."""
+
+    members: Sequence[Member]
+    options: CompareOptions
+    charts: OverlayCharts
+
+    def outcome_chart(self, result: Comparison) -> Chart:
+        """Return the chart of the outcome. Raises UsageError where no run logs it."""
+        height = overlay_charts.OUTCOME_PIXELS
+        chart = self.charts.chart(result.metric, OUTCOME_CHART, height, min_runs=1)
+        if chart is None:
+            raise UsageError(f"no run logs {result.metric}", where="key")
+        return chart
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A comparison, its chart as JSON, and the groups of its runs."""
+    """A comparison, its outcome's chart as JSON, and the groups of its runs."""
 
     result: Comparison
+    comparing: Comparing
     runs: Sequence[tuple[Member, int, RunScore | None]]  # as selected: group's number, score
     data: dict[str, object]
     legend: str
 
 
-def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
-    """Compare runs by their outcome. Raises UsageError where they log no common one."""
+def _group_runs(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
+    """Group runs, and place them on an axis. Raises UsageError."""
     if not 1 < len(runs) <= MAX_COMPARED_RUNS:
         raise UsageError(
             f"{len(runs)} runs cannot be compared", where="key", hint=f"2 to {MAX_COMPARED_RUNS}"
         )
     # As on the command line: runs of one folder are an experiment.
-    members = [Member(run.trace, run.key.rpartition("/")[0] or run.key) for run in runs]
+    compared = [
+        ComparedRun(
+            run.key,
+            replace(run.diagnosis, trace=run.trace),
+            run.key.rpartition("/")[0] or run.key,
+        )
+        for run in runs
+    ]
+    members = [Member(run.trace, run.path) for run in compared]
     options = CompareOptions(axis=axis)
-    result = compare.compare(members, options)
-    scored = _find_scores(members, options, result)
-    return Overlay(result, scored, *_chart(runs, scored, options, result))
+    groups = grouping.groups(members, options.by)
+    return Comparing(members, options, OverlayCharts(compared, groups, axis))
+
+
+def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
+    """Compare runs by their outcome. Raises UsageError where they log no common one."""
+    comparing = _group_runs(runs, axis)
+    result = compare.compare(comparing.members, comparing.options)
+    scored = _find_scores(comparing, result)
+    packed = pack(comparing, [comparing.outcome_chart(result)], chart_data.Options(), result)
+    unit, scale = comparing.charts.unit
+    data = {
+        "first": comparing.charts.first, "last": comparing.charts.last,
+        "unit": unit, "scale": scale, "seams": [], **packed,
+    }  # fmt: skip
+    legend = overlays.legend(cast("list[Packed]", packed["charts"]))
+    return Overlay(result, comparing, scored, data, legend)
+
+
+def draw(
+    runs: Sequence[LiveRun], axis: Axis, names: Sequence[str], options: chart_data.Options
+) -> dict[str, object]:
+    """Return charts of the page by their names, and their columns. Raises UsageError."""
+    comparing = _group_runs(runs, axis)
+    result = None
+    charts = []
+    for name in names:
+        if name == OUTCOME_CHART:
+            result = compare.compare(comparing.members, comparing.options)
+            charts.append(comparing.outcome_chart(result))
+        else:
+            metric = name.removeprefix(overlay_charts.METRIC_CHART)
+            chart = comparing.charts.chart(metric, name)
+            charts += [] if chart is None else [chart]
+    return pack(comparing, charts, options, result)
+
+
+def pack(
+    comparing: Comparing,
+    charts: Sequence[Chart],
+    options: chart_data.Options,
+    result: Comparison | None,
+) -> dict[str, object]:
+    """Return charts and their columns, as JSON. `result`: needed for the outcome's band."""
+    drawer, packer = comparing.charts, Packer()
+    drawn = [chart_data.select(chart, options) for chart in charts]
+    documents = []
+    for chart, visible in zip(charts, drawn, strict=True):
+        bands = overlays.seed_bands(chart.panel.lines)
+        if chart.name == OUTCOME_CHART and result is not None:
+            labels = [group.label for group in drawer.groups]
+            bands = overlays.outcome_bands(comparing.members, labels, comparing.options, result)
+        document = overlays.pack(packer, visible, drawer.labels, bands, drawer.healthy(chart))
+        if options.average:
+            chart_data.add_averages(packer, document, visible.panel, options.average)
+        document["metrics"] = [None] * len(visible.panel.lines)
+        documents.append(document)
+    return {"charts": documents, "columns": packer.columns}
 
 
 def _find_scores(
-    members: Sequence[Member], options: CompareOptions, result: Comparison
+    comparing: Comparing, result: Comparison
 ) -> list[tuple[Member, int, RunScore | None]]:
     """Return each member with the number of its group, and its score or None."""
-    labels = [group.label for group in result.groups]
     scores_by_run = {(group.label, run.name): run for group in result.groups for run in group.runs}
-    names = {
-        id(member): group.label
-        for group in grouping.groups(members, options.by)
-        for member in group.members
-    }
+    groups, numbers = comparing.charts.groups, comparing.charts.group_numbers
     return [
-        (member, labels.index(name), scores_by_run.get((name, member.trace.name)))
-        for member, name in ((member, names[id(member)]) for member in members)
+        (member, number, scores_by_run.get((groups[number].label, member.trace.name)))
+        for member, number in zip(comparing.members, numbers, strict=True)
     ]
 
 
 def document(runs: Sequence[LiveRun], axis: Axis) -> str:
     """Return the page of a comparison. Raises UsageError."""
     drawing = overlay(runs, axis)
-    result = drawing.result
+    result, drawer = drawing.result, drawing.comparing.charts
     keys = "&".join(f"key={quote_key(run.key)}" for run in runs)
-    axes = scores.find_axes([run.trace for run in runs], result.metric)
-    links = el("p", *(_axis_link(name, keys, axis) for name in axes), class_="axes")
-    settings = tables.differing_settings([(run.key, run.trace) for run in runs])
-    chart = el(
-        "div", class_="chart", data_chart="overlay", style=f"--tall:{OVERLAY_CHART_PIXELS}px"
-    )
+    outcome = drawing.comparing.outcome_chart(result)
+    measures = tuple(drawer.measures(result.metric))
+    charts = [outcome, *(measure.chart for _, group in measures for measure in group)]
+    data = {
+        **{name: drawing.data[name] for name in ("first", "last", "unit", "scale", "seams")},
+        "source": f"/api/overlay?{keys}&axis={axis}",
+        "changes": [],
+        "checkpoints": [],
+        "charts": {
+            chart.name: {
+                "title": chart.panel.title, "unit": chart.panel.unit, "tall": chart.tall,
+            }
+            for chart in charts
+        },
+        "drawn": {name: drawing.data[name] for name in ("charts", "columns")},
+    }  # fmt: skip
     explanation = comparison_text.explanation(result)
-    charts = setting_charts.charts(drawing.runs, label(result.metric))
     return page_shell.document(
         "compare",
         "Compare",
-        drawing.data,
+        data,
         el("h1", comparison_text.headline(result), class_="sentence"),
         *([el("p", explanation, class_="explanation")] if explanation else []),
-        links,
-        chart,
+        _chart_head([run.trace for run in runs], result, keys, axis),
+        elements.chart(outcome),
         el("p", drawing.legend, class_="about"),
-        *([el("section", el("h2", "Groups"), elements.table(tables.groups(result)))]
-          if len(result.groups) > 1 else []),
-        el("section", el("h2", "Runs"), _runs(runs, drawing)),
-        *([el("section", el("h2", "Outcome by setting"), charts, el(
-            "p", f"A point is a run's {label(result.metric)}, {result.at}, in its group's colour.",
-            class_="about"))] if charts else []),
-        el("section", el("h2", "Settings that differ"), elements.table(settings)),
+        *_sections(runs, drawing, measures),
         crumbs=el("span", el("span", "/", class_="slash", aria_hidden="true"), "compare",
                   class_="crumb"),
     )  # fmt: skip
+
+
+def _chart_head(traces: Sequence[Trace], result: Comparison, keys: str, axis: Axis) -> Html:
+    """Return the links to the axes, and the choice of the average."""
+    links = (
+        el("a", f"by {name}", href=f"/compare?{keys}&axis={name}",
+           aria_current="page" if name == axis else None)
+        for name in scores.find_axes(traces, result.metric)
+    )  # fmt: skip
+    return el("div", el("p", *links, class_="axes"), run_page.smoothing(), class_="board-head")
+
+
+def _sections(
+    runs: Sequence[LiveRun],
+    drawing: Overlay,
+    measures: Sequence[tuple[str, tuple[Measure, ...]]],
+) -> Iterator[Html]:
+    result = drawing.result
+    if any(len(group.runs) > 1 for group in result.groups):
+        grid = tables.groups(result)
+        yield el("section", el("h2", "Groups"), elements.table(grid, stacked=True))
+    yield el("section", el("h2", "Runs"), _runs(runs, drawing))
+    settings = tables.differing_settings([(run.key, run.trace) for run in runs])
+    yield el("section", el("h2", "Settings that differ"), elements.table(settings))
+    name = label(result.metric)
+    by_setting = setting_charts.charts(drawing.runs, name)
+    if by_setting is not None:
+        caption = f"A point is a run's {name}, {result.at}, in its group's colour."
+        yield el("section", el("h2", "Outcome by setting"), by_setting,
+                 el("p", caption, class_="about"))  # fmt: skip
+    if measures:
+        metric_section = sections.measures(measures)
+        names = sections.group_names(drawing.comparing.charts.labels)
+        metric_section = replace(metric_section, inner=join(names, metric_section.inner))
+        yield el("div", metric_section.laid_out(run_page.PAGE_NUMBER), id="metrics")
 
 
 def quote_key(key: str) -> str:
@@ -110,52 +224,17 @@ def quote_key(key: str) -> str:
     return quote(key, safe="/")
 
 
-def _axis_link(name: Axis, keys: str, axis: Axis) -> Html:
-    current = "page" if name == axis else None
-    return el("a", f"by {name}", href=f"/compare?{keys}&axis={name}", aria_current=current)
-
-
-def _chart(
-    runs: Sequence[LiveRun],
-    scored: Sequence[tuple[Member, int, RunScore | None]],
-    options: CompareOptions,
-    result: Comparison,
-) -> tuple[dict[str, object], str]:
-    """Return the overlay, a curve for each run in its group's colour, and what its lines are."""
-    lines = []
-    for run, (_, group, _) in zip(runs, scored, strict=True):
-        series = run.trace.get(result.metric)
-        if series is None or not len(series):
-            continue
-        curve = scores.curve(run.trace, result.metric, options.axis)
-        values = scores.sign(result.metric) * curve.gains
-        axis_series = Series(curve.x.astype(np.int64), series.times, values)
-        is_alone = len(result.groups[group].runs) == 1  # else the group's mean is drawn
-        lines.append(Line(run.key, result.metric, axis_series, 0, group, is_alone))
-    first = min((int(line.series.steps[0]) for line in lines), default=0)
-    last = max((int(line.series.steps[-1]) for line in lines), default=1)
-    panel = Panel(label(result.metric), "", tuple(lines))
-    packer = Packer()
-    labels = [group.label for group in result.groups]
-    bands = overlays.outcome_bands([member for member, _, _ in scored], labels, options, result)
-    chart = Chart("overlay", panel, first, last, OVERLAY_CHART_PIXELS)
-    document = overlays.pack(packer, chart, labels, bands)
-    units: dict[Axis, str] = {"time": "seconds of training", "steps": runs[0].trace.step_unit}
-    unit = units.get(options.axis, options.axis)
-    return {"first": first, "last": last, "unit": unit, "seams": [], "charts": [document],
-            "columns": packer.columns}, overlays.legend([document])  # fmt: skip
-
-
 def _runs(runs: Sequence[LiveRun], drawing: Overlay) -> Html:
     """Return a line for each run with its verdict, linked to its page."""
-    groups = drawing.result.groups
-    scored = [(groups[number].label, score) for _, number, score in drawing.runs]
+    groups = drawing.comparing.charts.groups
+    scored = [(number, groups[number].label, score) for _, number, score in drawing.runs]
     rows = []
-    for run, (group, score) in zip(runs, scored, strict=True):
+    for run, (number, group, score) in zip(runs, scored, strict=True):
         lamp_name, verdict = lamp(run.diagnosis), run.diagnosis.verdict.word.value
         mark = el("span", class_=f"lamp {lamp_name}", role="img", aria_label=LAMP_WORDS[lamp_name])
         rows.append((
-            el("td", mark, join(" "), el("a", run.key, href=f"/run/{quote_key(run.key)}")),
+            el("td", mark, el("span", class_=f"key {overlays.colour_of(number)}"),
+               el("a", run.key, href=f"/run/{quote_key(run.key)}")),
             el("td", el("b", verdict, class_=f"word {lamp_name}")),
             el("td", run.diagnosis.verdict.why, class_="reason-cell"),
             el("td", group, class_="group-cell"),
@@ -169,9 +248,9 @@ def _runs(runs: Sequence[LiveRun], drawing: Overlay) -> Html:
         True,
         True,
         any(run.diagnosis.verdict.why for run in runs),
-        any(group != run.key for run, (group, _) in zip(runs, scored, strict=True)),
+        len(groups) < len(runs),  # else the settings below say more
         True,
-        any(score is not None and score.failed for _, score in scored),
+        any(score is not None and score.failed for *_, score in scored),
     )
     head = el("tr", *(
         el("th", text, scope="col", class_=name or None)

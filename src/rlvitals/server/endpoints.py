@@ -64,6 +64,7 @@ RANGE_QUERY = (
     Parameter("first", "first step, included", "integer"),
     Parameter("last", "last step, included", "integer"),
 )
+AVERAGE_QUERY = Parameter("average", "share of the points that an average spans; 0: none")
 
 
 class Api:
@@ -78,6 +79,7 @@ class Api:
 
     def _fleet_endpoints(self) -> tuple[Endpoint, ...]:
         keys = Parameter("key", "a run's path; two or more", required=True, repeats=True)
+        axis = Parameter("axis", "steps, samples, episodes, tokens or time")
         return (
             Endpoint("/api/runs", "List the runs, one line each", self.runs, (
                 Parameter("search", "words that select runs: ppo tag:sweep lr<1e-3"),
@@ -91,7 +93,11 @@ class Api:
                 Parameter("lamp", "only runs of a lamp"),
             )),
             Endpoint("/api/compare", "Compare runs by their outcome", self.compare,
-                     (keys, Parameter("axis", "steps, samples, episodes, tokens or time"))),
+                     (keys, axis)),
+            Endpoint("/api/overlay", "Return charts of the page that compares runs", self.overlay, (
+                keys, axis, Parameter("name", "a chart of the page", required=True, repeats=True),
+                *RANGE_QUERY, AVERAGE_QUERY,
+            )),
             Endpoint("/api/events", "Stream changes as server-sent events", self.events, (
                 Parameter("key", "a run; without it the changes of all lines"),
                 Parameter("position", "id of the last event that is known"),
@@ -107,7 +113,7 @@ class Api:
             Endpoint("/api/charts", "Return charts as a screen shows them", self.charts, (
                 KEY_QUERY, Parameter("name", "a chart of the page", required=True, repeats=True),
                 Parameter("version", "of the page that asks", "integer"), *RANGE_QUERY,
-                Parameter("average", "share of the points that an average spans; 0: none"),
+                AVERAGE_QUERY,
             )),
             Endpoint("/api/series", "Return the points of a metric", self.series,
                      (KEY_QUERY, metric, *RANGE_QUERY)),
@@ -184,7 +190,7 @@ class Api:
         version = _integer(request, "version")
         if version is not None and version != page.version:
             return JSONResponse({"problem": "the run was judged again: load the page anew"}, 409)
-        names = request.query_params.getlist("name")[:40]
+        names = _chart_names(request)
         charts = [page.charts[name] for name in names if name in page.charts]
         options = chart_data.Options(_steps(request), _share(request, "average"))
         return JSONResponse(chart_data.pack(charts, page, run.trace, run.series(), options))
@@ -253,6 +259,13 @@ class Api:
         overlay = compare_page.overlay(self.get_runs(request), axis)
         result = json.loads(json_view.noun(overlay.result))
         return JSONResponse({"comparison": result, **overlay.data})
+
+    def overlay(self, request: Request) -> Response:
+        """Return charts of all compared runs and their columns."""
+        axis = scores.parse_axis(request.query_params.get("axis", "steps"))
+        names = _chart_names(request)
+        options = chart_data.Options(_steps(request), _share(request, "average"))
+        return JSONResponse(compare_page.draw(self.get_runs(request), axis, names, options))
 
     def events(self, request: Request) -> Response:
         """Return a stream of events."""
@@ -341,6 +354,11 @@ def _integer(request: Request, name: str) -> int | None:
     except (OverflowError, ValueError):
         raise UsageError(f"{text[:40]!r} is no number", where=name) from None
     return max(min(number, 2**62), -(2**62))
+
+
+def _chart_names(request: Request) -> list[str]:
+    """Return the charts that a request names, at most 40."""
+    return request.query_params.getlist("name")[:40]
 
 
 def _share(request: Request, name: str) -> float | None:

@@ -56,7 +56,8 @@ def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
              if name in first.settings]  # fmt: skip
     stems = {SEED_SUFFIX.sub("", row.key) for row in rows}
     stem = first.experiment or (stems.pop() if len(stems) == 1 else "")
-    label = " · ".join([*([stem] if stem else []), *texts]) or first.key
+    more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    label = " · ".join([*([stem] if stem else []), *texts]) or f"{first.key}{more}"
     values = np.sort([float(row.value.replace(",", "")) for row in rows if row.value])
     counts = Counter(row.lamp for row in rows)
     middle, lowest, highest = _band(rows)

@@ -80,7 +80,10 @@ def _cause(case: Case, subject: Subject) -> Html:
     link = el("a", case.rule.name, href="#run0-findings", class_="rule", data_rule=case.rule.name)
     severity = case.finding.severity.name.lower()
     tag = el("span", severity, class_=f"tag {severity}")
-    head = el("p", tag, Html(" "), el("strong", case.finding.summary), Html(" "), link)
+    summary = case.finding.summary
+    is_news = summary != subject.summary.found.verdict.why  # else it stands above
+    text = [el("strong", summary), Html(" ")] if is_news else []
+    head = el("p", tag, Html(" "), *text, link)
     return el("div", head, el("dl", *rows, class_="brief"), class_="cause")
 
 

@@ -91,7 +91,7 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
         run_header.vitals(page, subject, extras.headline, extras.mark),
         el("nav", *links, class_="nav", aria_label="sections"),
         el("section", _board_head(diagnosis.trace.step_unit), _grid(board), timeline.legend(marks),
-           _absent(panels),
+           _absent(panels) if board else Html(""),
            id="dashboard", class_="dashboard", aria_label="dashboard"),
         *(item.laid_out(PAGE_NUMBER) for item in listed),
         class_="run",
@@ -205,20 +205,19 @@ def _console_sections(names: Sequence[str]) -> Iterator[Section]:
 
 def _board_head(unit: str) -> Html:
     """Return the heading of the dashboard with the choice of the average."""
-    smoothing = el(
-        "label",
-        "average ",
-        el("select", *(el("option", text, value=value) for value, text in timeline.AVERAGES),
-           id="smoothing"),
-        class_="smoothing",
-    )  # fmt: skip
     heading = el("h2", "Dashboard ", el("span", f"by {unit}", class_="count"))
-    return el("div", heading, smoothing, class_="board-head")
+    return el("div", heading, smoothing(), class_="board-head")
+
+
+def smoothing() -> Html:
+    """Return the choice of the average of a page's charts."""
+    options = (el("option", text, value=value) for value, text in timeline.AVERAGES)
+    return el("label", "average ", el("select", *options, id="smoothing"), class_="smoothing")
 
 
 def _grid(charts: Sequence[Chart]) -> Html:
     if not charts:
-        return el("p", "None of the metrics of the dashboard is logged.", class_="about")
+        return el("p", "No metric of the dashboard is logged.", class_="about")
     return el("div", *(el("div", elements.chart(c), class_="metric") for c in charts),
               class_="cards wide-cards")  # fmt: skip
 

@@ -8,6 +8,7 @@ from rlvitals.comparison.grouping import Member, format_setting
 from rlvitals.comparison.result import RunScore
 from rlvitals.types import Setting
 from rlvitals.views import phrases
+from rlvitals.views.charts.overlay import colour_of
 from rlvitals.views.report.markup import Html, el
 
 MAX_SETTING_CHARTS = 12
@@ -58,7 +59,10 @@ def _chart(
         "svg",
         el("path", d=f"M{x_low - 8} {y_low - 6}V{y_high + 6}H{x_high + 8}", class_="axis-line"),
         *(_tick(phrases.number(level), str(x_low - 14), y(level), "end") for level in levels),
-        *(_tick(text, x(fraction), str(y_high + 20), "middle") for fraction, text in ticks),
+        *(  # a long tick would be cut at the right end
+            _tick(text, x(fraction), str(y_high + 20), "middle" if fraction < 1 else "end")
+            for fraction, text in ticks
+        ),
         *dots,
         viewBox="0 0 270 150",
         role="img",
@@ -72,8 +76,8 @@ def _pair(value: Setting | None, score: RunScore) -> str:
 
 
 def _dot(x: str, y: str, group: int, text: str) -> Html:
-    # serve.css has eight colours
-    return el("circle", el("title", text), cx=x, cy=y, r="4", class_=f"run-dot fill{group % 8}")
+    classes = f"run-dot fill{group % 8} {colour_of(group)}"
+    return el("circle", el("title", text), cx=x, cy=y, r="4", class_=classes)
 
 
 def _tick(text: str, x: str, y: str, anchor: str) -> Html:

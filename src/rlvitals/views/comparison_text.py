@@ -20,6 +20,8 @@ def headline(result: Comparison) -> str:
         if pair.word == "cannot tell":
             return f"No clear difference between {pair.group} and {reference}"
         return f"{pair.group} is {pair.word} than {reference}"
+    if _needs_seeds(result):
+        return f"Too few seeds to compare {len(result.groups)} groups"
     texts = []
     for verdict, text in (
         ("better", "better"), ("worse", "worse"), ("cannot tell", "without a clear difference"),
@@ -32,7 +34,10 @@ def headline(result: Comparison) -> str:
 
 
 def explanation(result: Comparison) -> str:
-    """Return the numbers behind the headline; empty with several groups, which have a table."""
+    """Return the numbers behind the headline; of several groups only why nothing can be said."""
+    if len(result.against) > 1 and _needs_seeds(result):
+        seeds = min(group.seeds for group in result.groups)
+        return f"{_few_seeds(seeds)}."
     if len(result.against) != 1:
         return ""
     pair = result.against[0]
@@ -65,10 +70,21 @@ def _has_few_seeds(pair: Against, result: Comparison) -> bool:
     return min(seeds) < MIN_SEEDS
 
 
+def _needs_seeds(result: Comparison) -> bool:
+    """Return whether no group can be compared, for want of seeds."""
+    return all(
+        pair.word == "cannot tell" and _has_few_seeds(pair, result) for pair in result.against
+    )
+
+
+def _few_seeds(seeds: int) -> str:
+    start = "1 seed in a group does" if seeds == 1 else f"{seeds} seeds in a group do"
+    return f"{start} not show how far seeds differ, {MIN_SEEDS} are needed"
+
+
 def _reason(pair: Against, seeds: int) -> str:
     if seeds < MIN_SEEDS:
-        start = "1 seed in a group does" if seeds == 1 else f"{seeds} seeds in a group do"
-        return f"{start} not show how far seeds differ, {MIN_SEEDS} are needed"
+        return _few_seeds(seeds)
     if pair.difference.value == 0 and pair.difference.low == pair.difference.high:
         return "the scores are equal"
     if not pair.difference.excludes_zero:

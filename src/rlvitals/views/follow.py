@@ -145,16 +145,19 @@ def status(watch: Watch, now_s: float) -> str:
         paths = ", ".join(str(tree.path) for tree in watch.waiting)
         return harmless(f"{clock(now_s)}  waiting for a log in {paths}")
     counts = {"growing": 0, "quiet": 0, "over": 0}
-    for run in watch.unique_runs:
-        counts[run.state(now_s)] += 1
     runs = len(watch.unique_runs)
+    for run in watch.unique_runs:
+        # Whether a run is over is known once it was judged.
+        if run.diagnosis is not None or run.vanished or runs == 1:
+            counts[run.state(now_s)] += 1
     states = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     ages = [run.silence(now_s) for run in watch.unique_runs if run.moves]
     age_text = f" · grew {format_duration(min(ages))} ago" if ages and min(ages) > 0 else ""
     unjudged = sum(run.diagnosis is None and not run.vanished for run in watch.unique_runs)
-    backlog = f" · {unjudged:,} not judged yet" if unjudged and runs > 1 else ""
+    if unjudged and runs > 1:
+        states += f"{', ' if states else ''}{unjudged:,} not judged yet"
     states = states if runs != 1 else next(state for state, count in counts.items() if count)
-    return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{backlog}{age_text}"
+    return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{age_text}"
 
 
 def clock(seconds: float) -> str:

@@ -67,7 +67,7 @@ def _rule(above: int, below: int, columns: int) -> Text:
 
 
 def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
-    """Return the line of a run in the list: verdict, name, state, step, outcome."""
+    """Return the line of a run in the list: verdict, name, state, outcome, step."""
     diagnosis = run.diagnosis
     badge, colour, texts = "pending", "", ["not judged yet"]
     if diagnosis is not None:
@@ -77,7 +77,7 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
         step = f"step {trace.last_step:,}"
         if trace.budget is not None:
             step += f" of {trace.budget.steps:,}"
-        texts = [run.state, step, *_outcome_texts(trace), phrases.counts(diagnosis)]
+        texts = [run.state, *_outcome_texts(trace), step, phrases.counts(diagnosis)]
     name = set_cell_size(_middle_cut(run.name, width), width)
     line = Text.assemble((f" {badge:<10}", f"bold {colour}".strip()), name, "  ", "  ".join(texts))
     line.truncate(columns, overflow="ellipsis", pad=True)
@@ -119,9 +119,10 @@ def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
     lines = []
     for case in cases[:4]:
         colour = phrases.SEVERITY_COLOURS[case.finding.severity]
+        is_news = case.finding.summary != diagnosis.verdict.why  # else it stands above
         line = Text.assemble(
             (f" {case.finding.severity.name.lower()}[{case.rule.name}]", colour),
-            f" {harmless(case.finding.summary)}",
+            f" {harmless(case.finding.summary)}" if is_news else "",
             (f" since {case.finding.began:,}", "dim"),
         )
         line.truncate(columns, overflow="ellipsis")

@@ -56,17 +56,21 @@ function startFleet(data) {
     problem.hidden = answer.ok;
     problem.textContent = answer.ok ? "" : `${told.problem}. ${told.hint ?? ""}`;
     if (!answer.ok) return;
+    nameColumns(grouped);
     if (!grouped) return show(told);
     lines.clear();
     more.hidden = true;
     list.replaceChildren(...told.groups.map((group) => groupLine(group, data.labels)));
   }
 
+  function nameColumns(groups) {
+    [heads[2].textContent, heads[5].textContent] = groups ? ["group", "runs"] : ["run", "steps"];
+  }
+
   function switchGroups(on) {
     grouped = on;
     group.setAttribute("aria-pressed", String(on));
     [sort.disabled, compare.hidden] = [on, on]; // groups have an order and a link of their own
-    [heads[2].textContent, heads[5].textContent] = on ? ["group", "runs"] : ["run", "steps"];
     changed();
   }
 
@@ -141,7 +145,7 @@ function fleetLine(row, differing, labels, selected) {
   box.checked = selected.has(row.key);
   const slash = row.key.lastIndexOf("/") + 1;
   const name = html("a", { class: "name", href: `/run/${row.key.split("/").map(encodeURIComponent).join("/")}`, title: row.key },
-    html("span", { class: "folder" }, row.key.slice(0, slash)), row.key.slice(slash));
+    html("span", { class: "folder" }, ...breakable(row.key.slice(0, slash))), ...breakable(row.key.slice(slash)));
   const settings = differing.filter((key) => row.settings[key] !== undefined).map((key) =>
     html("span", { class: "setting", title: key }, html("span", {}, `${key.split("/").at(-1)} `), row.settings[key]));
   const tags = row.tags.map((tag) => html("span", { class: "tag-name" }, tag));
@@ -161,6 +165,11 @@ function fleetLine(row, differing, labels, selected) {
   line.dataset.key = row.key;
   tellAge(line, row);
   return line;
+}
+
+/* Return a name as pieces between which a line may break. */
+function breakable(name) {
+  return name.split(/(?<=[/_.-])(?=[^/_.-])/).flatMap((piece) => [piece, html("wbr")]);
 }
 
 function progressOf(row) {

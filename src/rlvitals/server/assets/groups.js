@@ -5,7 +5,8 @@ const MOST_COMPARED = 24; // runs of one comparison
 function groupLine(group, labels) {
   const lamps = Object.entries(group.lamps).filter(([, count]) => count);
   const worst = lamps[0][0];
-  const words = lamps.map(([name, count]) => `${count} ${labels[name]}`).join(", ");
+  const words = lamps.flatMap(([name, count], at) => [at ? ", " : "", html("b", { class: `word ${name}` }, `${count} ${labels[name]}`)]);
+  const [head, ...settings] = group.label.split(" · ");
   const several = group.keys.length > 1;
   const keys = group.keys.slice(0, MOST_COMPARED).map((key) => `key=${encodeURIComponent(key)}`).join("&");
   const address = several ? `/compare?${keys}` : `/run/${group.keys[0].split("/").map(encodeURIComponent).join("/")}`;
@@ -13,8 +14,9 @@ function groupLine(group, labels) {
   return html("div", { class: `line group is-${worst}`, role: "listitem" },
     html("span", {}),
     html("span", { class: `lamp ${worst}`, role: "img", "aria-label": labels[worst] }),
-    html("div", { class: "who" }, html("a", { class: "name", href: address }, group.label)),
-    html("div", { class: "what" }, html("b", { class: `word ${worst}` }, words),
+    html("div", { class: "who" }, html("a", { class: "name", href: address }, head),
+      html("div", { class: "settings" }, ...settings.map((text) => html("span", { class: "setting" }, text)))),
+    html("div", { class: "what" }, html("div", {}, ...words),
       html("div", { class: "reason" }, span && `${group.outcome}: ${span}`)),
     html("div", { class: "outcome" }, groupCurve(group), html("div", {}, html("b", {}, group.middle === null ? "" : written(group.middle)),
       html("span", several ? { title: "interquartile mean; the band reaches from the lowest to the highest run" } : {},

@@ -12,6 +12,11 @@ class LiveView extends View {
     Object.assign(this, { columns, data, wanted: new Set(), version: data.version });
   }
 
+  /* Return the address that charts are asked of. */
+  get source() {
+    return `/api/charts?key=${encodeURIComponent(this.data.key)}&version=${this.version}`;
+  }
+
   show(first, last) {
     super.show(first, last);
     clearTimeout(this.refining);
@@ -44,8 +49,7 @@ class LiveView extends View {
   async fetch(names, range = "") {
     const asked = names.map((name) => `&name=${encodeURIComponent(name)}`).join("");
     const average = this.average ? `&average=${this.average}` : "";
-    const address = `/api/charts?key=${encodeURIComponent(this.data.key)}&version=${this.version}${asked}${range}${average}`;
-    const answer = await fetch(address).catch(() => null);
+    const answer = await fetch(`${this.source}${asked}${range}${average}`).catch(() => null);
     if (answer?.status === 409) this.onstale?.();
     return answer?.ok ? answer.json() : null;
   }
@@ -79,10 +83,8 @@ class LiveChart extends Chart {
     const { title, unit, tall } = view.data.charts[name];
     super(place, { title, unit, tall, scale: "linear", curves: [], marks: [], limits: [], low: null, high: null }, view);
     Object.assign(this, { name, base: [], detail: false });
-    this.scaleButton.textContent = "log"; // until it is drawn
     place.inert = true;
     this.canvas.addEventListener("click", (event) => this.follow(event));
-    place.querySelector(".chart-head").append(exportMenu(this));
   }
 
   load(told, columns) {
@@ -112,7 +114,6 @@ class LiveChart extends Chart {
     if (this.fresh && this.width === (width ?? Math.floor(this.place.clientWidth))) return;
     super.draw(width);
     if (!this.area) return;
-    this.drawBand();
     this.drawTimeline();
     this.drawPins();
   }
@@ -138,20 +139,6 @@ class LiveChart extends Chart {
     }
   }
 
-  /* Shade the range in which the metric is healthy; one that holds all in sight tells nothing. */
-  drawBand() {
-    if (!this.told.band) return;
-    const { area } = this;
-    const [low, high] = this.told.band;
-    const top = high === null ? area.top : Math.max(area.y(high), area.top);
-    const bottom = low === null || !Number.isFinite(area.y(low)) ? area.bottom : Math.min(area.y(low), area.bottom);
-    if (!(bottom - top > 1) || bottom - top > 0.93 * (area.bottom - area.top)) return;
-    const words = `healthy: ${low === null ? "" : `from ${written(low)} `}${high === null ? "" : `up to ${written(high)}`}`;
-    this.canvas.querySelector(".below").prepend(svg("rect", {
-      class: "healthy", x: area.left, y: top, width: area.right - area.left, height: bottom - top,
-    }, svg("title", {}, words)));
-  }
-
   drawPins() {
     const layer = this.canvas.querySelector(".above");
     const unnamed = this.told.tall ? 1 : 0; // the first is named above its line
@@ -169,6 +156,18 @@ class LiveChart extends Chart {
     const x = (event.clientX - box.left) * (this.width / box.width);
     const mark = this.told.marks.find(([began]) => Math.abs(this.area.x(began) - x) <= PIN_PIXELS);
     if (mark) goToFinding(mark[2]);
+  }
+
+  /* Save all points of a single curve, which the server has, or what is drawn of several. */
+  saveTable() {
+    const { view, told: { curves } } = this;
+    const metric = curves.length === 1 && curves[0].metric;
+    if (!metric) {
+      super.saveTable();
+      return;
+    }
+    const range = view.whole ? "" : `&first=${Math.floor(view.first)}&last=${Math.ceil(view.last)}`;
+    save(fileName(this, "csv"), `/api/series.csv?key=${encodeURIComponent(view.data.key)}&metric=${encodeURIComponent(metric)}${range}`);
   }
 
   /* Fetch what a zoomed chart can show beyond the extremes of the whole run. */
@@ -223,78 +222,4 @@ function joined(first, second) {
   values.set(first.values);
   values.set(second.values, first.values.length);
   return { steps, values };
-}
-
-/* A menu that saves a chart as a picture or its points as a table. */
-function exportMenu(chart) {
-  const item = (text, act) => {
-    const made = html("button", { type: "button", role: "menuitem" }, text);
-    made.addEventListener("click", () => { menu.open = false; act(); });
-    return made;
-  };
-  const menu = html("details", { class: "export" },
-    html("summary", { "aria-label": `save ${chart.told.title}`, title: "save" }, "⋯"),
-    html("div", { role: "menu" },
-      item("PNG", () => savePicture(chart, true)),
-      item("SVG", () => savePicture(chart, false)),
-      item("CSV", () => saveTable(chart))));
-  menu.addEventListener("focusout", (event) => { if (!menu.contains(event.relatedTarget)) menu.open = false; });
-  return menu;
-}
-
-function save(name, address) {
-  const link = html("a", { href: address, download: name });
-  link.click();
-}
-
-function fileName(chart, ending) {
-  return `${chart.told.title.replace(/[^\w.-]+/g, "_")}.${ending}`;
-}
-
-function saveTable(chart) {
-  const curve = chart.told.curves.find((one) => one.metric);
-  if (curve) {
-    const range = chart.view.whole ? "" : `&first=${Math.floor(chart.view.first)}&last=${Math.ceil(chart.view.last)}`;
-    save(fileName(chart, "csv"), `/api/series.csv?key=${encodeURIComponent(chart.view.data.key)}&metric=${encodeURIComponent(curve.metric)}${range}`);
-    return;
-  }
-  const rows = chart.told.curves.flatMap((one) => {
-    const { steps, values } = chart.view.column(one.column);
-    return Array.from(steps, (step, at) => `${step},${values[at]}`);
-  });
-  save(fileName(chart, "csv"), URL.createObjectURL(new Blob([["step,value", ...rows].join("\n")], { type: "text/csv" })));
-}
-
-const KEPT_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity",
-  "font-size", "font-weight", "font-family", "text-anchor", "paint-order"];
-
-/* Save a chart as it is drawn, with its styles written into it. */
-function savePicture(chart, asPixels) {
-  const { canvas, width, height } = chart;
-  const copy = canvas.cloneNode(true);
-  const styled = [...canvas.querySelectorAll("*")];
-  [...copy.querySelectorAll("*")].forEach((made, at) => {
-    const style = getComputedStyle(styled[at]);
-    for (const name of KEPT_STYLES) made.setAttribute(name, style.getPropertyValue(name));
-  });
-  const head = 24;
-  copy.setAttribute("viewBox", `0 ${-head} ${width} ${height + head}`);
-  copy.setAttribute("width", width);
-  copy.setAttribute("height", height + head);
-  const colours = getComputedStyle(document.documentElement);
-  const title = svg("text", { x: 8, y: -8, "font-size": 13, "font-weight": 600, "font-family": "sans-serif",
-    fill: colours.getPropertyValue("--ink") }, chart.told.title);
-  copy.prepend(svg("rect", { x: 0, y: -head, width, height: height + head, fill: colours.getPropertyValue("--paper") }), title);
-  const address = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
-  if (!asPixels) {
-    save(fileName(chart, "svg"), address);
-    return;
-  }
-  const picture = new Image();
-  picture.addEventListener("load", () => {
-    const page = html("canvas", { width: 2 * width, height: 2 * (height + head) });
-    page.getContext("2d").drawImage(picture, 0, 0, page.width, page.height);
-    page.toBlob((blob) => save(fileName(chart, "png"), URL.createObjectURL(blob)));
-  });
-  picture.src = address;
 }

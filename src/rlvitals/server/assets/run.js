@@ -94,6 +94,7 @@ function goToFinding(rule) {
 /* Hide the metrics that lack one of the words. */
 function searchMetrics(run) {
   const box = run.querySelector(".search");
+  if (!box) return; // nothing is logged
   const hits = run.querySelector(".hits");
   const cards = [...run.querySelectorAll(".metric[data-words]")];
   const every = hits.textContent;

@@ -7,8 +7,9 @@ CHART_SCRIPTS: tuple[str, ...] = (
     "scales.js",
     "svg.js",
     "marks.js",
+    "overlay.js",
+    "export.js",
     "chart.js",
     "moves.js",
-    "overlay.js",
 )
 CHART_STYLE = "charts.css"

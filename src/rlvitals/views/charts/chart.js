@@ -11,6 +11,14 @@ const EDGE = 4; // pixels around the curves' area in which a dot at its edge is 
 class View {
   constructor(run, column) {
     Object.assign(this, { run, column, charts: new Set(), first: run.first, last: run.last, at: null });
+    this.scale = run.scale ?? 1; // of the x-axis: hours for each millisecond
+    this.named = null; // the curve that is pointed at in an overlay
+  }
+
+  /* Write a place on the x-axis. */
+  tell(step) {
+    if (this.scale === 1) return written(step);
+    return `${written(Number((step * this.scale).toPrecision(6)))} ${this.run.unit.split(" ")[0]}`;
   }
 
   get whole() {
@@ -29,8 +37,8 @@ class View {
     this.show(this.run.first, this.run.last);
   }
 
-  point(step) {
-    this.at = step;
+  point(step, named = null) {
+    [this.at, this.named] = [step, named];
     for (const chart of this.charts) if (chart.seen) chart.drawPointer();
   }
 
@@ -44,13 +52,13 @@ class Chart {
     Object.assign(this, { place, told, view, kind: told.scale, seen: false, fresh: false });
     this.height = told.tall || SMALL_CHART;
     this.readout = html("output", { class: "readout", "aria-live": "off" });
-    this.scaleButton = html("button", { type: "button", class: "scale" });
+    this.scaleButton = html("button", { type: "button", class: "scale" }, "log"); // until it is drawn
     this.resetButton = html("button", { type: "button", class: "reset", hidden: "" }, "whole run");
     this.canvas = svg("svg", { class: "curves", tabindex: "0", role: "img", "aria-label": told.title });
     this.under = html("div", { class: "chart-notes" });
     place.style.setProperty("--tall", `${this.height}px`);
     place.replaceChildren(
-      html("div", { class: "chart-head" }, this.title(), this.readout, this.resetButton, this.scaleButton),
+      html("div", { class: "chart-head" }, this.title(), this.readout, this.resetButton, this.scaleButton, exportMenu(this)),
       this.canvas, this.under,
     );
     view.charts.add(this);
@@ -70,7 +78,7 @@ class Chart {
     const quantiles = this.told.curves.filter((one) => one.quantile);
     const known = this.numbers(quantiles[quantiles.length >> 1] ?? this.told.curves[0]);
     const ends = known.length ? `${written(known[0])} to ${written(known.at(-1))}` : "no number";
-    const marks = this.told.marks.map(([began, , label]) => `${label} since ${written(began)}`);
+    const marks = this.told.marks.map(([began, , label]) => `${label} since ${this.view.tell(began)}`);
     return [`${this.told.title}: ${ends}`, ...marks].join("; ");
   }
 
@@ -111,14 +119,21 @@ class Chart {
     if (Number.isFinite(low)) this.drawAxes(grid, area);
     else grid.append(svg("text", { class: "none", x: width / 2, y: this.height / 2 }, "no number here"));
     drawSeams(below, this.view.run.seams, area);
-    drawFindings(below, this.told, area);
+    drawHealthy(below, this.told, area);
+    drawFindings(below, this, area);
+    if (this.told.groups) drawGroups(below, this.told, area);
+    const { groups, bands: means = [], onsets = [] } = this.told;
+    const forms = { overlaid: Boolean(groups), banded: means.length > 0, "many-bands": means.length > CLEAR_BANDS, "many-onsets": onsets.length > CLEAR_ONSETS };
+    for (const [name, on] of Object.entries(forms)) this.place.classList.toggle(name, on);
     drawLimits(above, this.told, area);
     const bands = found.filter(({ one }) => one.quantile);
     if (bands.length) drawBands(lines, bands, area, this.height);
     const median = bands[bands.length >> 1];
-    for (const curve of found) {
+    // Grey curves lie under the others.
+    for (const curve of [...found].sort((a, b) => (b.one.part >= STYLED) - (a.one.part >= STYLED))) {
       if (curve === median || !curve.one.quantile) this.drawCurve(lines, above, curve, area);
     }
+    if (this.told.groups) drawOnsets(above, this);
     this.canvas.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
     this.canvas.replaceChildren(...layers);
     this.tell(area);
@@ -174,10 +189,11 @@ class Chart {
       );
     }
     const { first, last } = this.view;
-    const steps = linearTicks(first, last, Math.max(3, Math.floor((area.right - area.left) / 95)), true);
+    const { scale } = this.view;
+    const steps = linearTicks(first * scale, last * scale, Math.max(3, Math.floor((area.right - area.left) / 95)), scale === 1);
     const names = labels(steps);
     steps.forEach((tick, at) => {
-      const x = area.x(tick);
+      const x = area.x(tick / scale);
       const anchor = x > area.right - 14 ? "end" : x < area.left + 14 ? "start" : "middle";
       layer.append(svg("line", { class: "tick", x1: x, x2: x, y1: area.bottom, y2: area.bottom + 4 }));
       layer.append(svg("text", { x, y: area.bottom + 16, "text-anchor": anchor }, names[at]));
@@ -190,14 +206,16 @@ class Chart {
     const kept = extremes(column, begin, end, first, last, Math.max(1, Math.round(area.right - area.left)));
     const xs = kept.map((at) => area.x(column.steps[at]));
     const ys = kept.map((at) => area.y(column.values[at]));
-    const colour = `curve${one.part % 8}`;
+    const colour = colourOf(one.part);
     const averaged = one.average !== null;
     const [left, wide] = [area.left - EDGE, Math.max(1, area.right - area.left) + 2 * EDGE];
     const clipped = svg("svg", {
       x: left, y: 0, width: wide, height: this.height, viewBox: `${left} 0 ${wide} ${this.height}`,
+      "data-part": one.part, "data-curve": this.told.curves.indexOf(one),
     });
     clipped.append(svg("path", { class: `line ${colour}${averaged ? " raw" : ""}`, d: path(xs, ys) }));
-    const dots = kept.length <= FEW ? kept.keys() : lonely(ys);
+    const crowded = this.told.groups && this.told.curves.length > LISTED;
+    const dots = kept.length <= FEW && !crowded ? kept.keys() : lonely(ys);
     for (const at of dots) {
       if (Number.isFinite(ys[at])) clipped.append(svg("circle", { class: `dot ${colour}`, cx: xs[at], cy: ys[at], r: 2.5 }));
     }
@@ -218,8 +236,8 @@ class Chart {
   tell(area) {
     const several = this.told.curves.length > 1;
     const curves = this.told.curves.filter((one) => !one.quantile);
-    const names = several ? curves.map((one) =>
-      html("span", { class: `key curve${one.part % 8}` }, one.label)) : [];
+    const names = this.told.groups ? (this.told.tall ? groupNames(this) : []) : several ? curves.map((one) =>
+      html("span", { class: `key ${colourOf(one.part)}` }, one.label)) : [];
     if (curves.length < this.told.curves.length) names.unshift(html("span", {}, "median, and bands of 25–75 %, 5–95 % and all"));
     const said = notes(this.told, area.far);
     if (this.scale.name) said.unshift(this.scale.name);
@@ -252,26 +270,51 @@ class Chart {
     const step = this.view.at;
     if (step === null || step < this.view.first || step > this.view.last) {
       this.readout.textContent = "";
+      this.emphasize(null);
       return;
     }
     const { area } = this;
     const said = [];
     let here = null;
-    for (const one of this.told.curves) {
+    const { curves, groups } = this.told;
+    const picked = groups && curves.length > LISTED ? curves.filter((one) => one.label === this.view.named) : curves;
+    for (const one of picked.length ? picked : curves.slice(0, 1)) {
       const column = this.view.column(one.column);
-      const at = nearest(column.steps, step);
+      const at = nearest(column.steps, step, this.view.first, this.view.last);
       if (at < 0) continue;
       here ??= column.steps[at];
+      if (!picked.length) break; // only the step is told
       const value = column.values[at];
-      said.push(this.told.curves.length > 1 ? `${one.label} ${written(value)}` : written(value));
+      const isNamed = curves.length > 1 && (this.told.tall || !groups);
+      said.push(isNamed ? `${one.label} ${written(value)}` : written(value));
       const y = area.y(value);
       if (Number.isFinite(y) && !one.quantile) {
-        this.pointer.append(svg("circle", { class: `dot curve${one.part % 8}`, cx: area.x(column.steps[at]), cy: y, r: 3.5 }));
+        this.pointer.append(svg("circle", { class: `dot ${colourOf(one.part)}`, cx: area.x(column.steps[at]), cy: y, r: 3.5 }));
       }
     }
     if (here === null) return;
     const x = area.x(here);
     this.pointer.prepend(svg("line", { x1: x, x2: x, y1: area.top, y2: area.bottom }));
-    this.readout.textContent = `${written(here)}: ${said.join(" · ")}`;
+    this.readout.textContent = [this.view.tell(here), said.join(" · ")].filter(Boolean).join(": ");
+    if (picked.length === 1 && groups && this.canvas.matches(":hover, :focus")) nameNear(this, picked[0], here);
+    const number = picked.length === 1 && curves.length > LISTED ? String(curves.indexOf(picked[0])) : null;
+    this.emphasize(number === null ? null : (curve) => curve.dataset.curve === number);
+  }
+
+  /* Draw the curves that `isNear` accepts before the others; null: all alike. */
+  emphasize(isNear) {
+    this.canvas.classList.toggle("dimmed", isNear !== null);
+    const parts = new Set();
+    const marked = [...this.canvas.querySelectorAll("[data-part]")];
+    for (const curve of marked) {
+      const near = isNear?.(curve) ?? false;
+      curve.classList.toggle("near", near);
+      if (near) parts.add(curve.dataset.part);
+    }
+    for (const band of marked) if (band.matches(".band, .middle")) band.classList.toggle("near", parts.has(band.dataset.part));
+  }
+
+  saveTable() {
+    saveDrawn(this);
   }
 }

@@ -48,11 +48,13 @@ function within(steps, first, last) {
   return [Math.max(0, place(steps, first) - 1), Math.min(steps.length, end + 1)];
 }
 
-/* Return the place of the point that is nearest to a step; -1 where there is none. */
-function nearest(steps, step) {
-  if (!steps.length) return -1;
-  const after = Math.min(place(steps, step), steps.length - 1);
-  const before = Math.max(after - 1, 0);
+/* Return the place of the point from `first` to `last` that is nearest to a step; -1 without one. */
+function nearest(steps, step, first = -Infinity, last = Infinity) {
+  const [begin, end] = [place(steps, first), within(steps, first, last)[1]];
+  let after = Math.max(begin, Math.min(place(steps, step), end - 1));
+  while (after > begin && steps[after] > last) after--;
+  if (!(steps[after] >= first && steps[after] <= last)) return -1;
+  const before = Math.max(after - 1, begin);
   return step - steps[before] < steps[after] - step ? before : after;
 }
 

@@ -24,13 +24,26 @@ function outlineOf(steps, low, high, begin, end, area) {
   return `M${[...there, ...back].join("L")}Z`;
 }
 
+/* Shade the range in which the metric is healthy; one that holds all in sight tells nothing. */
+function drawHealthy(layer, told, area) {
+  if (!told.band) return;
+  const [low, high] = told.band;
+  const top = high === null ? area.top : Math.max(area.y(high), area.top);
+  const bottom = low === null || !Number.isFinite(area.y(low)) ? area.bottom : Math.min(area.y(low), area.bottom);
+  if (!(bottom - top > 1) || bottom - top > 0.93 * (area.bottom - area.top)) return;
+  const words = `healthy: ${low === null ? "" : `from ${written(low)} `}${high === null ? "" : `up to ${written(high)}`}`;
+  layer.prepend(svg("rect", {
+    class: "healthy", x: area.left, y: top, width: area.right - area.left, height: bottom - top,
+  }, svg("title", {}, words)));
+}
+
 /* Shade the stretch of each finding, with a line where it began. */
-function drawFindings(layer, chart, area) {
+function drawFindings(layer, { told: chart, view }, area) {
   for (const [began, ended, label, severity] of [...chart.marks].reverse()) {
     const [left, right] = [area.x(began), Math.max(area.x(ended), area.x(began) + 2)];
     const [from, to] = [Math.max(left, area.left), Math.min(right, area.right)];
     if (from > area.right || to < area.left) continue;
-    const title = svg("title", {}, `${label}: from ${written(began)} to ${written(ended)}`);
+    const title = svg("title", {}, `${label}: from ${view.tell(began)} to ${view.tell(ended)}`);
     layer.append(
       svg("rect", {
         class: `found ${severity}`, x: from, y: area.top,

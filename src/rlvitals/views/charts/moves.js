@@ -10,6 +10,12 @@ function attachMoves(chart) {
     const box = canvas.getBoundingClientRect();
     return (event.clientX - box.left) * (chart.width / box.width);
   };
+  // Of many curves, the one that is pointed at is told.
+  const named = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const y = (event.clientY - box.top) * (chart.height / box.height);
+    return chart.told.curves[nearestCurve(chart, chart.area.step(inside(x(event))), y)]?.label ?? null;
+  };
   const inside = (at) => Math.min(Math.max(at, chart.area.left), chart.area.right);
 
   canvas.addEventListener("pointerdown", (event) => {
@@ -19,7 +25,7 @@ function attachMoves(chart) {
   });
   canvas.addEventListener("pointermove", (event) => {
     const at = inside(x(event));
-    view.point(chart.area.step(at));
+    view.point(chart.area.step(at), chart.told.groups ? named(event) : null);
     if (from !== null && Math.abs(at - from) >= DRAGGED) drawSelection(chart, from, at);
   });
   canvas.addEventListener("pointerup", (event) => {
@@ -71,8 +77,10 @@ function key(chart, event) {
   const moves = {
     ArrowLeft: () => event.shiftKey ? view.show(view.first - 0.2 * span, view.last - 0.2 * span) : beside(chart, here, -1),
     ArrowRight: () => event.shiftKey ? view.show(view.first + 0.2 * span, view.last + 0.2 * span) : beside(chart, here, 1),
-    Home: () => view.point(view.first),
-    End: () => view.point(view.last),
+    Home: () => view.point(view.first, view.named),
+    End: () => view.point(view.last, view.named),
+    ArrowUp: () => nextCurve(chart, here, -1),
+    ArrowDown: () => nextCurve(chart, here, 1),
     "+": () => zoom(view, here, IN),
     "=": () => zoom(view, here, IN),
     "-": () => zoom(view, here, 1 / IN),
@@ -80,6 +88,7 @@ function key(chart, event) {
     Escape: () => view.reset(),
     l: () => chart.switchScale(),
   };
+  if (!chart.told.groups) delete moves.ArrowUp, delete moves.ArrowDown; // they scroll
   const move = event.ctrlKey || event.metaKey || event.altKey ? null : moves[event.key];
   if (!move) return;
   event.preventDefault();
@@ -93,7 +102,14 @@ function beside(chart, step, by) {
   let at = nearest(steps, step);
   const here = steps[at];
   while (steps[at + by] !== undefined && Math.abs(steps[at] - here) < pixel) at += by;
-  chart.view.point(steps[at]);
+  chart.view.point(steps[at], chart.view.named);
+}
+
+/* Tell the next curve of an overlay, in the order of its names. */
+function nextCurve(chart, step, by) {
+  const { curves } = chart.told;
+  const at = curves.findIndex((one) => one.label === chart.view.named);
+  chart.view.point(step, curves[Math.min(Math.max(at + by, 0), curves.length - 1)].label);
 }
 
 /* Draw charts as they come into sight, and anew where their width has changed. */

@@ -1,29 +1,94 @@
 """Draw the curves of several runs in one chart: a colour for each group, a band over its seeds."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.comparison import learning_curves, statistics
+from rlvitals.comparison import learning_curves, scores, statistics
 from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison
-from rlvitals.comparison.scores import DEFAULT_MEAN_PERCENT
-from rlvitals.types import Series
+from rlvitals.comparison.scores import DEFAULT_MEAN_PERCENT, Axis
+from rlvitals.rules.rule import Severity
+from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart, Packed, Packer
-from rlvitals.views.figures.figure import Line
+from rlvitals.views.figures.figure import Line, Mark, Panel
+
+MAX_STYLED_GROUPS = 24  # eight colours, each solid, dashed and dotted
+MAX_SHOWN_BANDS = 8  # as in overlay.js: more cover each other
+PLACES_PER_SECOND = 1000  # of an axis of time: charts have whole places
 
 
-def pack(packer: Packer, chart: Chart, labels: Sequence[str], bands: Sequence[Packed]) -> Packed:
-    """Pack a chart whose lines have the number of their group, in `labels`, as `part`."""
-    document = packer.chart(chart)
+def on_axis(trace: Trace, series: Series, axis: Axis) -> Series:
+    """Return a series by its places on an axis, ascending. Raises UsageError without the axis.
+
+    A place is a step, a sample, an episode or a token, or a millisecond of training.
+    """
+    if axis == "steps":
+        return series
+    places = _places(trace, series, axis)
+    order = np.argsort(places, kind="stable")
+    return Series(places[order], series.times[order], series.values[order])
+
+
+def find_place(trace: Trace, series: Series, axis: Axis, step: int) -> int:
+    """Return the place on an axis of the point of a series that is nearest to a step."""
+    return int(_places(trace, series, axis)[np.abs(series.steps - step).argmin()])
+
+
+def _places(trace: Trace, series: Series, axis: Axis) -> NDArray[np.int64]:
+    places = scores.places(trace, series, axis)
+    return np.round(places * (PLACES_PER_SECOND if axis == "time" else 1)).astype(np.int64)
+
+
+def pack(
+    packer: Packer,
+    chart: Chart,
+    labels: Sequence[str],
+    bands: Sequence[Packed],
+    healthy: list[float | None] | None = None,
+) -> Packed:
+    """Pack a chart whose lines have the number of their group, in `labels`, as `part`.
+
+    `healthy`: ends of the range in which the metric is healthy. The first error or warning of each
+    run is marked on its curve; shaded stretches of several runs would cover each other.
+    """
+    panel = chart.panel
+    document = packer.chart(replace(chart, panel=replace(panel, marks=())))
     curves = cast("list[Packed]", document["curves"])
     # The columns of a series are packed once, with the average that its own chart draws.
     for line, curve in zip(chart.panel.lines, curves, strict=True):
         curve["average"] = curve["average"] if line.smooth else None
-    return {**document, "groups": list(labels), "bands": list(bands)}
+    return {
+        **document,
+        "groups": list(labels),
+        "bands": list(bands),
+        "band": healthy,
+        "onsets": _onsets(panel),
+    }
+
+
+def _onsets(panel: Panel) -> list[list[object]]:
+    """Return where the worst finding of each run began: place, curve, rule and severity."""
+    numbers = {line.run: number for number, line in enumerate(panel.lines)}
+    marks: dict[int, Mark] = {}
+    for mark in panel.marks:  # the most severe first
+        if mark.severity is not Severity.NOTE:
+            marks.setdefault(mark.run, mark)
+    return [
+        [mark.began, numbers[run], mark.label, mark.severity.name.lower()]
+        for run, mark in marks.items()
+    ]
+
+
+def colour_of(group: int) -> str:
+    """Return the classes of a group's marks in charts.css: eight colours, each in three styles."""
+    if group >= MAX_STYLED_GROUPS:
+        return "rest"
+    return f"curve{group % 8}{f' dash{group // 8}' if group >= 8 else ''}"  # noqa: PLR2004
 
 
 def legend(charts: Iterable[Packed]) -> str:
@@ -34,8 +99,14 @@ def legend(charts: Iterable[Packed]) -> str:
     if any(chart["bands"] for chart in documents):
         text = "A thin line is a run, a thick line the mean of a group's runs, its band the 95 %"
         text += " interval of the mean."
+    if any(len(cast("list[Packed]", chart["bands"])) > MAX_SHOWN_BANDS for chart in documents):
+        text += " Point at a line or a name to see its band."
     if any(curve["average"] is not None for curve in curves):
         text += " Where a line is faint, the line over it is its moving average."
+    if any(chart["onsets"] for chart in documents):
+        text += " A triangle is where the worst finding of a run began."
+    if any(chart["band"] for chart in documents):
+        text += " The green range is healthy."
     return text
 
 
@@ -54,7 +125,8 @@ def outcome_bands(
         finite = np.isfinite(curve.score_low) & np.isfinite(curve.score_high)
         if len(group.runs) > 1 and finite.any():
             columns = (curve.score, curve.score_low, curve.score_high)
-            rows = np.array([curve.place * centre, *columns])[:, finite]
+            places = curve.place * (PLACES_PER_SECOND if options.axis == "time" else 1)
+            rows = np.array([places * centre, *columns])[:, finite]
             bands.append(_band(labels.index(group.label), rows))
     return bands
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
+from math import isfinite
 
 import numpy as np
 
+from rlvitals import metrics as catalogue
 from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Series, Trace
@@ -181,6 +183,19 @@ def _limits(
 
 def _set_by_run(bound: Bound | None) -> Bound | None:
     return bound if bound is not None and bound.origin.startswith(RUN_ORIGIN) else None
+
+
+def healthy_band(name: str, trace: Trace) -> list[float | None] | None:
+    """Return the ends of the range in which a run's metric is healthy; None without one."""
+    metric = catalogue.find(name)
+    if metric is None:
+        return None
+    band = metric.band(trace.profile)
+    ends = [
+        bound.value if bound is not None and isfinite(bound.value) else None
+        for bound in (band.floor(trace), band.ceiling(trace))
+    ]
+    return ends if any(end is not None for end in ends) else None
 
 
 def _marks(subjects: Sequence[Subject], lines: Sequence[Line]) -> Iterable[Mark]:

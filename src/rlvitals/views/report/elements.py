@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 from operator import itemgetter
 
 from rlvitals.views.charts.chart import Chart
@@ -95,18 +95,23 @@ def named_table(name: str, grid: Grid) -> Html:
     return el("details", summary, table(grid), open=not is_long)
 
 
-def table(grid: Grid) -> Html:
-    """Return a table as HTML."""
+def table(grid: Grid, *, stacked: bool = False) -> Html:
+    """Return a table as HTML; on a narrow screen a `stacked` one has a block for each row."""
     head = el("thead", el("tr", *(el("th", breakable(text), scope="col") for text in grid.heads)))
-    body = el("tbody", *(el("tr", *map(_cell, row)) for row in grid.rows))
-    rows = el("table", *([head] if grid.heads else []), body)
+    heads = grid.heads if stacked else ()
+    lines = (
+        el("tr", *(_cell(text, name) for text, name in zip_longest(row, heads)))
+        for row in grid.rows
+    )
+    kind = "stacked" if stacked else None
+    rows = el("table", *([head] if grid.heads else []), el("tbody", *lines), class_=kind)
     note = el("p", grid.note, class_="table-note") if grid.note else Html("")
     return join(note, el("div", rows, class_="scroll", tabindex="0") if grid.rows else Html(""))
 
 
-def _cell(text: str) -> Html:
+def _cell(text: str, head: str | None) -> Html:
     if NUMBER_CELL.fullmatch(text):
-        return el("td", text, class_="number")
+        return el("td", text, class_="number", data_head=head)
     if len(text) > LONG_CELL_CHARS or "\n" in text:
-        return el("td", el("div", paragraphs(text), class_="text", tabindex="0"))
-    return el("td", breakable(text))
+        return el("td", el("div", paragraphs(text), class_="text", tabindex="0"), data_head=head)
+    return el("td", breakable(text), data_head=head)

@@ -110,7 +110,7 @@ def _policy(script: str, style: str) -> str:
             f"script-src '{_hash(script)}'",
             f"style-src '{_hash(style)}'",
             "style-src-attr 'unsafe-inline'",
-            "img-src data:",
+            "img-src data: blob:",  # a chart that is saved as pixels
             "base-uri 'none'",
             "form-action 'none'",
         ]

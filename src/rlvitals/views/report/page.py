@@ -107,9 +107,11 @@ class Overlay:
     groups: Grid
     outcome: Chart | None
     bands: Mapping[str, list[Packed]]  # by chart
+    healthy: Mapping[str, list[float | None] | None]  # by chart
     settings: Grid
     measures: tuple[tuple[str, tuple[Measure, ...]], ...]  # by kind
-    unit: str  # of the steps
+    unit: str  # of the x-axis
+    scale: float  # units for each place of a point
 
     @property
     def charts(self) -> tuple[Chart, ...]:

@@ -4,20 +4,21 @@ const told = JSON.parse(document.getElementById("data").textContent);
 const column = unpacker(told.columns);
 const charts = new Map();
 
-function drawCharts(run, kind) {
+function drawCharts(run) {
   const view = new View(run, column);
   for (const one of run.charts) {
     const place = document.querySelector(`[data-chart="${one.name}"]`);
-    if (place) charts.set(place, new kind(place, one, view));
+    if (place) charts.set(place, new Chart(place, one, view));
   }
 }
-if (told.overlay) drawCharts(told.overlay, Overlay);
-for (const run of told.runs) drawCharts(run, Chart);
+for (const run of [...(told.overlay ? [told.overlay] : []), ...told.runs]) drawCharts(run);
 watchCharts(charts);
+emphasizeByName([...document.querySelectorAll(".names .key")], [...charts.values()]);
 
 /* Hide the metrics that lack one of the words. */
 function search(run) {
   const box = run.querySelector(".search");
+  if (!box) return; // nothing is logged
   const hits = run.querySelector(".hits");
   const cards = [...run.querySelectorAll(".metric")];
   const every = hits.textContent;

@@ -6,6 +6,7 @@ from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.rule import Severity
 from rlvitals.views import phrases
+from rlvitals.views.charts.overlay import MAX_STYLED_GROUPS, colour_of
 from rlvitals.views.report.elements import (
     Section,
     chart,
@@ -104,6 +105,8 @@ def _finding(finding: Found, *, folded: bool = False) -> Html:
 def measures(measures_by_kind: Sequence[tuple[str, tuple[Measure, ...]]]) -> Section:
     """Return the section of all metrics by kind, with a search field."""
     total = sum(len(group) for _, group in measures_by_kind)
+    if not total:
+        return section("Metrics", el("p", "None is logged."), count="0")
     search = el(
         "input",
         type="search",
@@ -123,6 +126,15 @@ def measures(measures_by_kind: Sequence[tuple[str, tuple[Measure, ...]]]) -> Sec
         cards = el("div", *map(_measure, group), class_="cards")
         blocks.append(el("section", el("h4", title), cards, class_="kind"))
     return section("Metrics", bar, *blocks, count=str(total))
+
+
+def group_names(labels: Sequence[str]) -> Html:
+    """Return the names of the groups whose curves the charts below it hold."""
+    styled = labels[:MAX_STYLED_GROUPS]
+    keys = [el("span", name, class_=f"key {colour_of(n)}") for n, name in enumerate(styled)]
+    if len(labels) > len(styled):
+        keys.append(el("span", f"{len(labels) - len(styled)} more", class_="key rest"))
+    return el("p", *keys, class_="names")
 
 
 def _measure(measure: Measure) -> Html:
@@ -211,7 +223,7 @@ def run(page: Page, number: int, *, several: bool) -> Html:
         "section",
         *([el("h2", page.name, class_="run-name")] if several else []),
         answer(page),
-        el("nav", *links, class_="nav"),
+        el("nav", *links, class_="nav", aria_label=f"sections of {page.name}"),
         first,
         *remainder,
         class_="run",
