@@ -16,6 +16,7 @@ from functools import lru_cache
 from statistics import fmean
 from typing import ClassVar
 
+from rlvitals.readers.console_dialects import line_forms
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
@@ -28,7 +29,7 @@ SEGMENT = re.compile(
     rf"(?: *[:=#] *| +)(?:np\.\w{{1,10}}\(|tensor\()?(?P<value>{NUMBER}|none|true|false|--)\)?"
     rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER} ?(?:%|\w{{1,6}})?\))?"
     rf"(?: ?(?:±|\+/?-) ?{NUMBER})?"  # the deviation, as Tianshou prints it
-    r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
+    r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
     re.IGNORECASE,
 )
 BARE = re.compile(
@@ -44,9 +45,6 @@ ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
 PADDED = re.compile(r"(?<=[A-Za-z_)])\s{2,}(?=[-+.]?\d)")  # "Episode    10", a name and its number
 # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
 BATCHES = re.compile(r"\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", re.IGNORECASE)
-# "Episode 3 finished after 20 timesteps with reward 20": the guides of Gym.
-FINISHED = re.compile(r"\bfinished (?:after|in) (\d+) (?:time[ -]?)?steps?\b", re.IGNORECASE)
-WITH_REWARD = re.compile(r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b")
 # What stands in brackets after a space: pairs of their own, "(std 3.0)", "(eps=0.9)".
 BRACKETED_PAIRS = re.compile(r"(?<=\s)\(([A-Za-z_][^()]{1,60})\)")
 # Several numbers under one name: those of the agents, or of the environments.
@@ -131,7 +129,7 @@ class Pairs:
             return
         elif counted := COUNTER.match(page.message):
             self._line(page, f"step: {counted[1] or counted[2]}, {page.message[counted.end() :]}")
-        elif STEPPED.search(page.text):
+        elif STEPPED.search(page.text) or line_forms.TD3_ROW.search(page.text):
             self._line(page, page.message)
 
     def _verl(self, page: Page, step: int, text: str) -> None:
@@ -200,7 +198,8 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
     text = BATCHES.sub(r"\1: \2, step: \3", text)
     text = re.sub(r"(?<=\d)\s{1,4}of\s{1,4}(?=\d)", "/", text)  # "Episode 3 of 500"
-    text = WITH_REWARD.sub(r", \1: ", FINISHED.sub(r", episode_length: \1,", text))
+    tested = line_forms.EVALUATION.match(text)
+    text = line_forms.write_pairs(text[tested.end() :] if tested else text)
     text = BRACKETED_PAIRS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
     text = AGENT_NUMBERS.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
     text = PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS)))
@@ -220,11 +219,14 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
             unread_segments += 1
             continue
         value = None if found["value"] == "--" else number(found["value"])
-        if value is None and column_guess.is_measure(found["key"]):
+        if value is None and (
+            column_guess.is_measure(found["key"]) or found["value"].lower() == "none"
+        ):
             continue  # nothing was measured: "loss=None"
         if value is None:
             return None
         name = _plain(found["key"])
+        name = f"eval_{name}" if tested and column_guess.is_measure(name) else name
         total = number(found["total"]) if found["total"] else None
         row[name] = (value / 100.0 if found["percent"] else value, total)
     if unread_segments and len(row) < max(

@@ -1,0 +1,58 @@
+"""Lines of evaluations that loops print between other lines.
+
+`Eval num_timesteps=10000, episode_reward=-12.30 +/- 4.50`   SB3: `EvalCallback`
+`Evaluation over 10 episodes: 123.456`                       TD3: `eval_policy`
+
+TD3's line holds no step. It stands after the rows of the episodes before it, whose last step is
+its own; without such rows the evaluations are counted.
+"""
+
+import re
+from dataclasses import dataclass
+
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
+from rlvitals.readers.console_dialects.line_forms import NUMBER, TD3_ROW
+
+SB3_LINE = re.compile(rf"\bEval num_timesteps=(\d{{1,15}}), episode_reward=({NUMBER})")
+TD3_LINE = re.compile(rf"\bEvaluation over \d{{1,6}} episodes: ({NUMBER})")
+KEY = "eval/return"
+
+
+@dataclass(slots=True)
+class Evaluations:
+    """The step of the last episode, and the evaluation before the first one."""
+
+    open: bool = False
+    step: int | None = None
+    first: float | None = None  # waits for what comes next: an episode, or an evaluation
+    rows: int = 0  # evaluations, where no episode is printed
+
+    def take(self, page: Page) -> None:
+        """Read a line of an evaluation, or the step of an episode."""
+        if found := SB3_LINE.search(page.text):
+            if (value := number(found[2])) is not None:
+                page.add(int(found[1]), [(KEY, value)], "environment steps")
+        elif found := TD3_ROW.search(page.text):
+            self.step = int(found[1])
+            if self.first is not None:
+                page.columns.add_row(0, [(KEY, self.first)], page.time)
+                self.first = None
+        elif (found := TD3_LINE.search(page.text)) and (value := number(found[1])) is not None:
+            self._add(page, value)
+
+    def _add(self, page: Page, value: float) -> None:
+        if self.step is not None:
+            page.columns.add_row(self.step, [(KEY, value)], page.time)
+        elif self.first is None and not self.rows:
+            self.first = value
+        else:
+            values = [value] if self.first is None else [self.first, value]
+            self.first = None
+            for each in values:
+                self.rows += 1
+                page.add_regular(self.rows, [(KEY, each)], "evaluations", page.time)
+
+
+DIALECT = Dialect(
+    "evaluations", "lines of evaluations between others", ("Eval", "Total T"), Evaluations
+)
