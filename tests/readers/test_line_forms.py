@@ -94,3 +94,27 @@ def test_a_number_after_an_epoch_is_no_reward(tmp_path):
     path = tmp_path / "a.log"
     path.write_text("".join(f"Epoch {n}: 0.{n}\n" for n in range(1, 9)))
     assert not console.claims(path, path.read_bytes())
+
+
+def table(tmp_path, name, rows):
+    path = tmp_path / name
+    path.write_text("".join(f"{','.join(map(str, row))}\n" for row in rows))
+    return canonicalize.trace([reader_of(path).read(path, None)[0]])
+
+
+def test_columns_that_number_the_agents_are_names(tmp_path):
+    head = ("Episode", "Reward 1", "Reward 2", "Critic Loss 1")
+    trace = table(tmp_path, "training_log.csv", [head, *((n, n, n + 2.0, 0.5) for n in range(12))])
+    assert values(trace, "outcome/reward") == [n + 1.0 for n in range(12)]
+
+
+def test_the_only_column_without_a_name_that_falls_below_zero_is_the_reward(tmp_path):
+    rows = [(n, n - 6.5, 90 + n % 3, 1755339958 + n // 4) for n in range(12)]
+    assert values(table(tmp_path, "results.csv", rows), "outcome/reward") == [
+        n - 6.5 for n in range(12)
+    ]
+
+
+def test_a_second_column_below_zero_leaves_the_reward_open(tmp_path):
+    rows = [(n, n - 6.5, 2.5 - n, 7) for n in range(12)]
+    assert "outcome/reward" not in table(tmp_path, "results.csv", rows)

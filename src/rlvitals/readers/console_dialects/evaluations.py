@@ -3,8 +3,9 @@
 `Eval num_timesteps=10000, episode_reward=-12.30 +/- 4.50`   SB3: `EvalCallback`
 `Evaluation over 10 episodes: 123.456`                       TD3: `eval_policy`
 
-TD3's line holds no step. It stands after the rows of the episodes before it, whose last step is
-its own; without such rows the evaluations are counted.
+SB3's line says nothing of what the log's rows count: the boxes between such lines do. TD3's line
+holds no step. It stands after the rows of the episodes before it, whose last step is its own;
+without such rows the evaluations are counted.
 """
 
 import re
@@ -16,6 +17,7 @@ from rlvitals.readers.console_dialects.line_forms import NUMBER, TD3_ROW
 SB3_LINE = re.compile(rf"\bEval num_timesteps=(\d{{1,15}}), episode_reward=({NUMBER})")
 TD3_LINE = re.compile(rf"\bEvaluation over \d{{1,6}} episodes: ({NUMBER})")
 KEY = "eval/return"
+MIN_EVALUATIONS = 3  # that make a log
 
 
 @dataclass(slots=True)
@@ -26,12 +28,19 @@ class Evaluations:
     step: int | None = None
     first: float | None = None  # waits for what comes next: an episode, or an evaluation
     rows: int = 0  # evaluations, where no episode is printed
+    lines: int = 0  # of SB3's callback
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the lines of SB3's callback are enough for a log that holds no other rows."""
+        return self.lines >= MIN_EVALUATIONS
 
     def take(self, page: Page) -> None:
         """Read a line of an evaluation, or the step of an episode."""
         if found := SB3_LINE.search(page.text):
             if (value := number(found[2])) is not None:
-                page.add(int(found[1]), [(KEY, value)], "environment steps")
+                page.columns.add_row(int(found[1]), [(KEY, value)], page.time)
+                self.lines += 1
         elif found := TD3_ROW.search(page.text):
             self.step = int(found[1])
             if self.first is not None:

@@ -19,7 +19,7 @@ best, a policy that is sure from the first rows on, or a training's return that 
 evaluation. A rise is flat too if its whole interval lies below what counts. A noisy outcome counts
 as flat there if it gained no half of the standard deviation of a single value, and a gain of eight
 tenths is excluded. Both are a note: the verdict is that the run stalled, and the exit code that it
-cannot be told.
+cannot be told. 20 values that are all the same and pay nothing, zero or less, are a warning again.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so
@@ -41,6 +41,8 @@ judged.
 - Henderson et al. 2018, "Deep Reinforcement Learning that Matters".
 - Machado et al. 2018, "Revisiting the Arcade Learning Environment", on random and solved scores.
 """
+
+import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
@@ -79,6 +81,7 @@ SPENT = Threshold(
     "share of the budget, before which a flat start is ordinary",
     high=1.0,
 )
+MIN_CONSTANT_POINTS = 20  # of an outcome that never changes
 SELF_PLAY = "outcome/win_rate_ema"
 
 
@@ -101,6 +104,7 @@ def check(trace: Trace) -> Answer:
     steps = (trace.first_step,) if picked is None else picked[1].steps
     severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     doubtful = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
+    doubtful = doubtful and not _pays_nothing(trace)
     return Finding(
         _sentence(trend),
         severity=Severity.NOTE if doubtful else severity,
@@ -130,6 +134,15 @@ def _evidence(trace: Trace, trend: Standing) -> tuple[str, ...]:
         evidence.append(f"from its first level to its last it changes by {size}")
     way = describe_progress(trace, trend)
     return (*evidence, *([way] if way else []))
+
+
+def _pays_nothing(trace: Trace) -> bool:
+    """Return True if the outcome is one number throughout and pays nothing: no policy earned it."""
+    picked = outcome(trace)
+    if picked is None or len(picked[1]) < MIN_CONSTANT_POINTS:
+        return False
+    values = picked[1].values
+    return float(np.ptp(values)) == 0 and float(values[0]) <= 0
 
 
 def _sentence(trend: Standing) -> str:
