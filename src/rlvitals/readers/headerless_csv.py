@@ -31,7 +31,6 @@ MAX_HEADERLESS_COLUMNS = 8  # of a table without names: a wider one is data
 MIN_COUNTER_ROWS = 8  # of a second column that counts: fewer numbers may grow by chance
 MIN_ROW_NUMBERS = 10  # of a table that lies on its side
 ROW_NUMBER_NOTE = "no step-like column: points are numbered by row"
-REWARD_NOTE = "no names: the only column with negative numbers is taken for the reward"
 PANDAS_HEADER = re.compile(r",0(?:,\d)*")
 
 
@@ -107,10 +106,17 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             for key, value in zip(_keys(path, shape), cells[shape.counters :], strict=True):
                 columns.add(key, step, value)
         end = lines.position()
-    notes = [*lines.notes(), *refused.notes(), *([] if shape.counters else [ROW_NUMBER_NOTE])]
-    notes += [REWARD_NOTE] if "reward" in columns.series() and shape.pays else []
-    log = Log("headerless-csv", columns.series(), {}, tuple(notes), str(path), "rows")
+    notes = (*lines.notes(), *refused.notes(), *_notes(path, shape))
+    log = Log("headerless-csv", columns.series(), {}, notes, str(path), "rows")
     return log, _Cursor(end, shape, rows)
+
+
+def _notes(path: Path, shape: _Shape) -> list[str]:
+    """Return what the columns are taken for without names."""
+    notes = [] if shape.counters else [ROW_NUMBER_NOTE]
+    if shape.pays and "reward" in _keys(path, shape):
+        notes.append("no names: the only column with negative numbers is taken for the reward")
+    return notes
 
 
 def _lies(path: Path, head: bytes) -> bool:

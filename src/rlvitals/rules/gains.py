@@ -23,7 +23,7 @@ from rlvitals.rules.standing import LEAST, Standing, label
 from rlvitals.rules.untaught import at_top
 from rlvitals.signals.finite import ROUNDING, Array
 from rlvitals.signals.noise import line_fit
-from rlvitals.signals.outcome_change import outcome_change
+from rlvitals.signals.outcome_change import MIN_SHARE_LOST, outcome_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
@@ -46,9 +46,6 @@ FILTER_SETTINGS = (
 MIN_ANSWER_LOSS = 0.2  # of the answers
 MIN_SHARE_EVALUATIONS = 20
 SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
-MIN_FINISHED_RETURNS = 5  # four are ordered by chance in 1 of 24
-MIN_ORDER_ERRORS = 2.58  # standard errors of Kendall's S: 0.5 % of random orders exceed it
-MIN_SHARE_KEPT = 2 / 3  # of the gain of the best third: less is a loss
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
@@ -257,7 +254,7 @@ def few_returns(trace: Trace) -> Standing | None:
     By Kendall's test of their order, at 1 %. Fewer may be the first rows of a longer run: of a run
     that is over, 5 are enough.
     """
-    least = MIN_FINISHED_RETURNS if liveness(trace).live is False else LEAST - 2
+    least = LEAST // 2 if liveness(trace).live is False else LEAST - 2
     for name in (RETURN.name, EVAL_RETURN.name, REWARD.name):
         series = trace.numbers(name)
         if series is None or not least <= len(series) < LEAST or learned_before(trace):
@@ -282,8 +279,8 @@ def rising_evaluations(trace: Trace) -> Standing | None:
     thirds = np.array_split(series.values, 3)
     first, middle, last = (float(third.mean()) for third in thirds)
     scatter = math.sqrt(float(np.mean([third.var(ddof=1) for third in thirds])))
-    kept = last - first >= MIN_SHARE_KEPT * (max(middle, last) - first)
-    if not kept or last - first <= scatter or order_errors(series.values) < MIN_ORDER_ERRORS:
+    kept = last - first >= (1 - MIN_SHARE_LOST) * (max(middle, last) - first)
+    if not kept or last - first <= scatter or order_errors(series.values) < 2.58:  # noqa: PLR2004
         return None
     return Standing("rising", EVAL_RETURN.name, "", first, last, float(series.values.max()))
 

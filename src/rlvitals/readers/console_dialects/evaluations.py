@@ -10,20 +10,24 @@ without such rows the evaluations are counted.
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
 from rlvitals.readers.console_dialects.line_forms import NUMBER, TD3_ROW
-
-SB3_LINE = re.compile(rf"\bEval num_timesteps=(\d{{1,15}}), episode_reward=({NUMBER})")
-TD3_LINE = re.compile(rf"\bEvaluation over \d{{1,6}} episodes: ({NUMBER})")
-KEY = "eval/return"
-MIN_EVALUATIONS = 3  # that make a log
 
 
 @dataclass(slots=True)
 class Evaluations:
     """The step of the last episode, and the evaluation before the first one."""
 
+    sb3_line: ClassVar[re.Pattern[str]] = re.compile(
+        rf"\bEval num_timesteps=(\d{{1,15}}), episode_reward=({NUMBER})"
+    )
+    td3_line: ClassVar[re.Pattern[str]] = re.compile(
+        rf"\bEvaluation over \d{{1,6}} episodes: ({NUMBER})"
+    )
+    key: ClassVar[str] = "eval/return"
+    min_lines: ClassVar[int] = 3  # that make a log
     open: bool = False
     step: int | None = None
     first: float | None = None  # waits for what comes next: an episode, or an evaluation
@@ -33,25 +37,25 @@ class Evaluations:
     @property
     def waiting(self) -> bool:
         """Whether the lines of SB3's callback are enough for a log that holds no other rows."""
-        return self.lines >= MIN_EVALUATIONS
+        return self.lines >= self.min_lines
 
     def take(self, page: Page) -> None:
         """Read a line of an evaluation, or the step of an episode."""
-        if found := SB3_LINE.search(page.text):
+        if found := self.sb3_line.search(page.text):
             if (value := number(found[2])) is not None:
-                page.columns.add_row(int(found[1]), [(KEY, value)], page.time)
+                page.columns.add_row(int(found[1]), [(self.key, value)], page.time)
                 self.lines += 1
         elif found := TD3_ROW.search(page.text):
             self.step = int(found[1])
             if self.first is not None:
-                page.columns.add_row(0, [(KEY, self.first)], page.time)
+                page.columns.add_row(0, [(self.key, self.first)], page.time)
                 self.first = None
-        elif (found := TD3_LINE.search(page.text)) and (value := number(found[1])) is not None:
+        elif (found := self.td3_line.search(page.text)) and (value := number(found[1])) is not None:
             self._add(page, value)
 
     def _add(self, page: Page, value: float) -> None:
         if self.step is not None:
-            page.columns.add_row(self.step, [(KEY, value)], page.time)
+            page.columns.add_row(self.step, [(self.key, value)], page.time)
         elif self.first is None and not self.rows:
             self.first = value
         else:
@@ -59,7 +63,7 @@ class Evaluations:
             self.first = None
             for each in values:
                 self.rows += 1
-                page.add_regular(self.rows, [(KEY, each)], "evaluations", page.time)
+                page.add_regular(self.rows, [(self.key, each)], "evaluations", page.time)
 
 
 DIALECT = Dialect(

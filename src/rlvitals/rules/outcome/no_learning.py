@@ -47,6 +47,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
+from rlvitals.rules.gains import MIN_POINTS
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rule import (
     Answer,
@@ -81,7 +82,6 @@ SPENT = Threshold(
     "share of the budget, before which a flat start is ordinary",
     high=1.0,
 )
-MIN_CONSTANT_POINTS = 20  # of an outcome that never changes
 SELF_PLAY = "outcome/win_rate_ema"
 
 
@@ -103,8 +103,7 @@ def check(trace: Trace) -> Answer:
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
     severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
-    doubtful = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
-    doubtful = doubtful and not _pays_nothing(trace)
+    doubtful = _is_doubtful(trace, trend)
     return Finding(
         _sentence(trend),
         severity=Severity.NOTE if doubtful else severity,
@@ -136,10 +135,16 @@ def _evidence(trace: Trace, trend: Standing) -> tuple[str, ...]:
     return (*evidence, *([way] if way else []))
 
 
+def _is_doubtful(trace: Trace, trend: Standing) -> bool:
+    """Return True if the level at which a return is flat may be a good one."""
+    flat = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
+    return flat and not _pays_nothing(trace)
+
+
 def _pays_nothing(trace: Trace) -> bool:
     """Return True if the outcome is one number throughout and pays nothing: no policy earned it."""
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < MIN_CONSTANT_POINTS:
+    if picked is None or len(picked[1]) < MIN_POINTS:
         return False
     values = picked[1].values
     return float(np.ptp(values)) == 0 and float(values[0]) <= 0
