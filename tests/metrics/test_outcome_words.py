@@ -24,7 +24,7 @@ TESTED = "outcome/eval_return"
         ("reward_mean_raw", REWARD), ("RawAverageReturn", RETURN), ("rewards/r_total", RETURN),
         ("rewards_idqn", REWARD), ("PPO_total_reward", RETURN), ("reward_log", REWARD),
         ("EpRet", RETURN), ("rolling_reward_20", REWARD), ("Reward_MA", REWARD),
-        ("undiscounted_return", RETURN), ("game_score", SCORE), ("final_score", SCORE),
+        ("undiscounted_return", RETURN), ("game_score", SCORE),
         ("win_pct", "outcome/success_rate"), ("survival_time", RETURN), ("net_worth", RETURN),
         ("Global/Reward", REWARD), ("training_progress/episode_rewards", RETURN),
     ],
@@ -38,7 +38,7 @@ def test_names_of_an_outcome(key, metric):
     ["reward_std", "max_reward", "step_reward", "reward_scale", "Eval_StdReturn", "loss", "",
      "intrinsic_reward", "best_score", "agent_0/reward", "train/0_reward", "reward" * 20,
      "progress_reward", "reward/progress", "reward_mean_norm", "rewards/r_torques", "log_reward",
-     "r_total"],
+     "r_total", "final_score"],
 )  # fmt: skip
 def test_names_of_something_else(key):
     assert outcome_words.meaning(key) is None

@@ -22,7 +22,7 @@ KEY_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 NOISE_WORDS = frozenset(
     {
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
-        *("rolling", "ma", "window", "latest", "current", "batch", "final"),
+        *("rolling", "ma", "window", "latest", "current", "batch"),
         *("agent", "player", "game"),
         *("train", "training", "rollout", "chart", "metric", "stat", "performance", "scalar"),
         *("history", "list", "epoch", "overall", "env", "environment", "global", "team"),
