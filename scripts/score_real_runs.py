@@ -12,10 +12,10 @@ it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 A hash of its name puts each repository in one of two halves. Those of `classic.csv` and
 `language.csv` are `dev` and `test`. `classic-2.csv` and `language-2.csv` are a later set, `new`, of
 other repositories, `classic-3.csv` a third one with the halves `dev3` and `new3`, and
-`classic-4.csv` a fourth, `new4`, that has no half to look at. Rules and readers that are written
-with a half in view are scored by a half that nobody has seen, so `new`, `new3` and `new4` give
-counts alone: what would show single runs is refused without `--reveal`, and a half that was
-revealed scores no longer.
+`classic-4.csv` a fourth, `new4`, that has no half to look at. `classic-5.csv` has the halves `dev5`
+and `new5`. Rules and readers that are written with a half in view are scored by a half that nobody
+has seen, so `new`, `new3`, `new4` and `new5` give counts alone: what would show single runs is
+refused without `--reveal`, and a half that was revealed scores no longer.
 
     scripts/score_real_runs.py MIRRORS --half new3           # the table, by kind of framework
     scripts/score_real_runs.py MIRRORS --half dev3 --wrong   # and each run that is judged wrong
@@ -68,8 +68,9 @@ SETS: Mapping[str, tuple[str, str]] = {
     "*-2.csv": ("new", "new"),
     "*-3.csv": ("dev3", "new3"),
     "*-4.csv": ("new4", "new4"),
+    "*-5.csv": ("dev5", "new5"),
 }
-UNSEEN = {"new", "new3", "new4"}
+UNSEEN = {"new", "new3", "new4", "new5"}
 HALVES = tuple(dict.fromkeys(name for halves in SETS.values() for name in halves))
 # Kinds of framework with enough logs in a list for a table of their own.
 KINDS = ("Stable-Baselines", "PyMARL", "ML-Agents", "TRL", "own loop")
@@ -211,7 +212,7 @@ def main() -> int:
     parser.add_argument("mirrors", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
-        "--half", choices=HALVES, help="of the repositories (default: dev, test and dev3)"
+        "--half", choices=HALVES, help="of the repositories (default: dev, test, dev3 and dev5)"
     )
     parser.add_argument("--sure", action="store_true", help="leave out labels that are unsure")
     parser.add_argument("--wrong", action="store_true", help="list the runs that are judged wrong")

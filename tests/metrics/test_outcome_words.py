@@ -23,6 +23,9 @@ TESTED = "outcome/eval_return"
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
         ("reward_mean_raw", REWARD), ("RawAverageReturn", RETURN), ("rewards/r_total", RETURN),
         ("rewards_idqn", REWARD), ("PPO_total_reward", RETURN), ("reward_log", REWARD),
+        ("EpRet", RETURN), ("rolling_reward_20", REWARD), ("Reward_MA", REWARD),
+        ("undiscounted_return", RETURN), ("game_score", SCORE),
+        ("win_pct", "outcome/success_rate"), ("survival_time", RETURN), ("net_worth", RETURN),
         ("Global/Reward", REWARD), ("training_progress/episode_rewards", RETURN),
     ],
 )  # fmt: skip
@@ -35,7 +38,7 @@ def test_names_of_an_outcome(key, metric):
     ["reward_std", "max_reward", "step_reward", "reward_scale", "Eval_StdReturn", "loss", "",
      "intrinsic_reward", "best_score", "agent_0/reward", "train/0_reward", "reward" * 20,
      "progress_reward", "reward/progress", "reward_mean_norm", "rewards/r_torques", "log_reward",
-     "r_total"],
+     "r_total", "final_score"],
 )  # fmt: skip
 def test_names_of_something_else(key):
     assert outcome_words.meaning(key) is None
@@ -53,6 +56,13 @@ def test_one_candidate_is_taken_and_said():
     assert trace.series[RETURN].values.tolist() == list(range(40))
     assert trace.unmapped == ("other",)
     assert any("`totalReward` is taken for outcome/return" in note for note in trace.notes)
+
+
+@pytest.mark.parametrize("key", ["wins", "success"])
+def test_a_count_of_wins_is_no_share(key):
+    assert "outcome/success_rate" not in canonicalize.trace([log(**{key: range(40)})])
+    won = canonicalize.trace([log(**{key: [n % 2 for n in range(40)]})])
+    assert "outcome/success_rate" in won
 
 
 def test_of_several_the_most_trusted_is_taken_and_the_others_are_named():

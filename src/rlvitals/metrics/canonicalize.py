@@ -177,6 +177,8 @@ def _take_outcomes(gathered: _Gathered) -> None:
         for order, log in enumerate(gathered.logs):
             if (series := log.series.get(key)) is None:
                 continue
+            if name in outcome_words.SHARE_METRICS and _is_count(key, series):
+                continue
             is_percent = (
                 name in outcome_words.SHARE_METRICS and np.nanmax(series.values, initial=0.0) > 1.0
             )
@@ -187,6 +189,13 @@ def _take_outcomes(gathered: _Gathered) -> None:
         notes = [f"beside it: `{other_key}`" for other_key in other_keys[:5]]
         gathered.notes.append("; ".join((f"`{key}` is taken for {name} by its name", *notes)))
         gathered.unmapped = [k for k in gathered.unmapped if k != key]
+
+
+def _is_count(key: str, series: Series) -> bool:
+    """Return True for a total of wins: above 1, never falling, and its key names no share."""
+    values = series.finite().values
+    is_share = re.search(r"rate|pct|perc|ratio|%", key, re.IGNORECASE) is not None
+    return not is_share and values.max(initial=0.0) > 1.0 and bool((np.diff(values) >= 0).all())
 
 
 def _on_one_axis(log: Log, table: Table | None) -> Log:

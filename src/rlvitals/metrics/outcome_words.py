@@ -15,16 +15,20 @@ from rlvitals.metrics.metric import Metric
 MAX_OUTCOME_KEY_LENGTH = 60  # characters: a longer key is not a name
 # A number identifies an agent or an environment ("0_reward"), unless it is a window's.
 NUMBERED_KEY = re.compile(r"(?<![A-Za-z])\d")
-WINDOW_WORDS = frozenset({"last", "avg", "average", "mean", "running", "moving", "smoothed"})
+WINDOW_WORDS = frozenset(
+    {"last", "avg", "average", "mean", "running", "moving", "rolling", "smoothed", "ma", "window"}
+)
 KEY_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 NOISE_WORDS = frozenset(
     {
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
-        *("latest", "current", "batch"),
+        *("rolling", "ma", "window", "latest", "current", "batch"),
+        *("agent", "player", "game"),
         *("train", "training", "rollout", "chart", "metric", "stat", "performance", "scalar"),
         *("history", "list", "epoch", "overall", "env", "environment", "global", "team"),
         # As the environment pays it, before it is normalised for the learner.
-        *("raw", "true", "original", "unscaled", "unnormalized", "unnormalised"),
+        *("raw", "true", "original", "unscaled", "unnormalized", "unnormalised", "undiscounted"),
+        *("ext", "extrinsic"),
         # Files that compare algorithms are named after them: rewards_dqn.txt.
         *("dqn", "ddqn", "idqn", "ppo", "mappo", "ippo", "sac", "ddpg", "maddpg", "trpo"),
         *("reinforce", "sarsa", "qmix", "vdn", "vpg"),
@@ -43,8 +47,22 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"fitness"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"profit"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"portfolio", "value"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"portfolio"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"net", "worth"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"pnl"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"ret"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"point"}): (outcome.SCORE, outcome.EVAL_RETURN),
     frozenset({"win", "rate"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"winrate"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"win", "pct"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"win", "percentage"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"win", "ratio"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"win"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"won"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"solve", "rate"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"solved"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"completion", "rate"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"goal", "reached"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"battle", "won"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"success", "rate"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"success"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
@@ -56,6 +74,13 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"percentage", "correct"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"fraction", "correct"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"correct", "rate"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+    # How long an episode lasted, by a name that says that longer is better; and what was eaten.
+    frozenset({"survival", "time"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"time", "survived"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"step", "survived"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"line", "cleared"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"food", "eaten"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"apple", "eaten"}): (outcome.RETURN, outcome.EVAL_RETURN),
 }
 # All but right answers: one outcome of these is enough.
 SCORED_OUTCOMES = frozenset({m.name for pair in OUTCOME_PAIRS.values() for m in pair}) - {

@@ -1,9 +1,10 @@
 """Read a table of numbers without column names: `np.savetxt("rewards.csv", rewards)`.
 
 One column is called as its file is. Of several, the first ones count where they hold whole numbers
-that grow, the last of these is the step, and the others are numbered. A few long rows are read as
-columns are, `[1.5, 2.0, ...]` in one line among them. A file without a measure's name is read where
-a person names it.
+that grow, the last of these is the step, and the others are numbered. The first of the others is
+the reward where it alone holds negative numbers: loops write `episode, reward, length`. A few long
+rows are read as columns are, `[1.5, 2.0, ...]` in one line among them. A file without a measure's
+name is read where a person names it.
 """
 
 import re
@@ -41,6 +42,7 @@ class _Shape:
     width: int
     delimiter: str
     counters: int  # leading columns that count: the last of them is the step
+    pays: bool = False  # the first of the other columns alone holds negative numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +106,17 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             for key, value in zip(_keys(path, shape), cells[shape.counters :], strict=True):
                 columns.add(key, step, value)
         end = lines.position()
-    notes = [*lines.notes(), *refused.notes(), *([] if shape.counters else [ROW_NUMBER_NOTE])]
-    log = Log("headerless-csv", columns.series(), {}, tuple(notes), str(path), "rows")
+    notes = (*lines.notes(), *refused.notes(), *_notes(path, shape))
+    log = Log("headerless-csv", columns.series(), {}, notes, str(path), "rows")
     return log, _Cursor(end, shape, rows)
+
+
+def _notes(path: Path, shape: _Shape) -> list[str]:
+    """Return what the columns are taken for without names."""
+    notes = [] if shape.counters else [ROW_NUMBER_NOTE]
+    if shape.pays and "reward" in _keys(path, shape):
+        notes.append("no names: the only column with negative numbers is taken for the reward")
+    return notes
 
 
 def _lies(path: Path, head: bytes) -> bool:
@@ -155,8 +165,12 @@ def _read_rows(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
 
 def _keys(path: Path, shape: _Shape) -> list[str]:
     count = shape.width - shape.counters
-    name = shape.name or run_labels.measure_name(path.name.split(".")[0]) or "values"
-    return [name] if count == 1 else [f"{name} ({n})" for n in range(1, count + 1)]
+    measure = shape.name or run_labels.measure_name(path.name.split(".")[0])
+    name = measure or "values"
+    if count == 1:
+        return [name]
+    names = [f"{name} ({n})" for n in range(1, count + 1)]
+    return ["reward", *names[1:]] if shape.pays and not measure else names
 
 
 def _shape(path: Path, head: bytes) -> _Shape | None:
@@ -187,7 +201,11 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
         width = widths.pop()
         if width > (1 if name else MAX_HEADERLESS_COLUMNS):
             return None
-        return _Shape(name, width, delimiter, _counters([row for row in rows if row]))
+        numbers = [row for row in rows if row]
+        counters = _counters(numbers)
+        signs = [min(column) < 0 for column in zip(*numbers, strict=True)][counters:]
+        pays = counters > 0 and len(signs) > 1 and signs[0] and not any(signs[1:])
+        return _Shape(name, width, delimiter, counters, pays)
     return None
 
 

@@ -182,7 +182,9 @@ def _split(text: str) -> tuple[list[str], str]:
 
 def _are_names(cells: list[str]) -> bool:
     """Return True if a first row names columns: a table of numbers alone has no names."""
-    are_texts = not any(_is_number(cell) or PRINTED_PAIR.search(cell) for cell in cells if cell)
+    words = Counter(re.sub(r" +\d+\Z", "", cell) for cell in cells)  # "Reward 1", "Reward 2"
+    pairs = (c for c in cells if PRINTED_PAIR.search(c) and words[re.sub(r" +\d+\Z", "", c)] == 1)
+    are_texts = next(pairs, None) is None and not any(map(_is_number, filter(None, cells)))
     return 1 < len(cells) <= MAX_CSV_COLUMNS and are_texts
 
 

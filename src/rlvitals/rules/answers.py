@@ -41,6 +41,7 @@ from rlvitals.rules.gains import (
     margin_standing,
     order_chance,
     rises_steadily,
+    rising_evaluations,
     succeeds_throughout,
 )
 from rlvitals.rules.outcome_blocks import (
@@ -296,7 +297,7 @@ def verdict_trend(trace: Trace) -> Standing:
     if trend.state == "unknown" and not trend.metric:  # no outcome of training is logged
         evaluated = (*_evaluations(trace, None), *few_evaluations(trace, None))
         trend = next((h for h in evaluated if h.state != "unknown"), trend)
-    if trend.state == "unknown" and (ordered := few_returns(trace)) is not None:
+    if trend.state == "unknown" and (ordered := few_returns(trace) or rising_evaluations(trace)):
         return ordered
     if trend.state == "unknown" and succeeds_throughout(trace):
         return replace(trend, state="holding its best", why="")

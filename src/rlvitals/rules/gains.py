@@ -16,13 +16,14 @@ from rlvitals.metrics.catalogue.outcome import EVAL_RETURN, RETURN, REWARD, SUCC
 from rlvitals.metrics.catalogue.preference import MARGIN
 from rlvitals.metrics.catalogue.rollouts import GENERATION_BATCHES
 from rlvitals.rules.curves import learned_before
+from rlvitals.rules.going_on import liveness
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, Standing, label
 from rlvitals.rules.untaught import at_top
 from rlvitals.signals.finite import ROUNDING, Array
 from rlvitals.signals.noise import line_fit
-from rlvitals.signals.outcome_change import outcome_change
+from rlvitals.signals.outcome_change import MIN_SHARE_LOST, outcome_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
@@ -250,17 +251,45 @@ def after_loss(trend: Standing, values: Array, *, late: bool) -> Standing:
 def few_returns(trace: Trace) -> Standing | None:
     """Return the standing of 8 or 9 returns that rise from one to the next; else None.
 
-    By Kendall's test of their order, at 1 %. Fewer may be the first rows of a longer run.
+    By Kendall's test of their order, at 1 %. Fewer may be the first rows of a longer run: of a run
+    that is over, 5 are enough.
     """
+    least = LEAST // 2 if liveness(trace).live is False else LEAST - 2
     for name in (RETURN.name, EVAL_RETURN.name, REWARD.name):
         series = trace.numbers(name)
-        if series is None or not LEAST - 2 <= len(series) < LEAST or learned_before(trace):
+        if series is None or not least <= len(series) < LEAST or learned_before(trace):
             continue
         if order_chance(series.values) <= 0.01:  # noqa: PLR2004
             first, last, best = (float(v) for v in (*series.values[[0, -1]], series.values.max()))
             reason = f"rises over {len(series)} rows: {first:.4g} to {last:.4g}"
             return Standing("rising", name, reason, first, last, best)
     return None
+
+
+def rising_evaluations(trace: Trace) -> Standing | None:
+    """Return the standing of 10 evaluations or more whose order rises; else None.
+
+    Each is measured anew, so that without a change any order is as likely as any other: by
+    Kendall's test at 0.5 %. The last third is also above the first by a standard deviation within
+    thirds, and has kept two thirds of what the best third gained.
+    """
+    series = trace.numbers(EVAL_RETURN.name, LEAST)
+    if series is None or learned_before(trace):
+        return None
+    thirds = np.array_split(series.values, 3)
+    first, middle, last = (float(third.mean()) for third in thirds)
+    scatter = math.sqrt(float(np.mean([third.var(ddof=1) for third in thirds])))
+    kept = last - first >= (1 - MIN_SHARE_LOST) * (max(middle, last) - first)
+    if not kept or last - first <= scatter or order_errors(series.values) < 2.58:  # noqa: PLR2004
+        return None
+    return Standing("rising", EVAL_RETURN.name, "", first, last, float(series.values.max()))
+
+
+def order_errors(values: Array) -> float:
+    """Return Kendall's S of values [n] in its standard errors, as of n in a random order."""
+    n = len(values)
+    pairs = sum(float(np.sign(values[i + 1 :] - values[i]).sum()) for i in range(n - 1))
+    return pairs / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
 
 
 def succeeds_throughout(trace: Trace) -> bool:

@@ -105,7 +105,7 @@ AS_MEASURED = "as its writer measured it"
 STATISTIC_WORDS = (
     r"mean|avg|average|total|sum|step|std|var|min|max|median|trained_mean|group_\w+|component\w*"
     r"|eval_\w+|score_std|non_score\w*|none_share|exceptions|shaped|raw|clipped|absolute|delta"
-    r"|intrinsic|distribution"
+    r"|intrinsic|distribution|train|training|episode|episodic|running|moving|smoothed|eval|test"
 )
 CANONICAL = (
     *outcome.METRICS,

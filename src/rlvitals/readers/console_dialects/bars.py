@@ -23,7 +23,9 @@ BAR = re.compile(
     r"(?<!\d)\d{1,3}%(?:\|[^|]{0,400}\||\s)\s*(\d{1,15})/(\d{1,15})"
     r" \[[\d:]{1,12}<[^,\]]{1,24}(?:, +([\d.]{1,12}|\?) *(\w{1,20})/(\w{1,20}))?(?:, ?([^\]]*))?\]"
 )
-POSTFIX = re.compile(r"([A-Za-z_][\w./%-]{0,80})=([^\s,\]]{1,40})")
+POSTFIX = re.compile(
+    r"([A-Za-z_][\w./%-]{0,80}(?: [A-Za-z_][\w-]{0,30}){0,2})(?:=|: ?)([^\s,\]]{1,40})"
+)
 BAR_EPOCH = re.compile(
     r"(?:train(?:ing)? )?(?:epochs?|episodes?|iter(?:ation)?s?):? *[\[(]?(\d{1,9})(?:/\d+)?[\])]?",
     re.IGNORECASE,
@@ -141,7 +143,8 @@ def _numbers(found: re.Match[str], *, timed: bool) -> list[Pair]:
 
 
 def _postfix(text: str) -> list[Pair]:
-    cells = ((key, number(cell)) for key, cell in POSTFIX.findall(text) if key != "v_num")
+    found = ((key.replace(" ", "_"), cell) for key, cell in POSTFIX.findall(text))
+    cells = ((key, number(cell)) for key, cell in found if key != "v_num")
     return [(key, value) for key, value in cells if value is not None]
 
 

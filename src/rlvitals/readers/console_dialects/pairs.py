@@ -16,19 +16,20 @@ from functools import lru_cache
 from statistics import fmean
 from typing import ClassVar
 
+from rlvitals.readers.console_dialects import line_forms
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.readers.console_dialects.line_forms import NUMBER
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
 MAX_SHAPES = 64
 MAX_SEGMENTS = 60
-NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)"
 SEGMENT = re.compile(
     r"(?P<key>[A-Za-z_][\w./@()%-]{0,80}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,3}?)"
     rf"(?: *[:=#] *| +)(?:np\.\w{{1,10}}\(|tensor\()?(?P<value>{NUMBER}|none|true|false|--)\)?"
     rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER} ?(?:%|\w{{1,6}})?\))?"
     rf"(?: ?(?:±|\+/?-) ?{NUMBER})?"  # the deviation, as Tianshou prints it
-    r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
+    r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
     re.IGNORECASE,
 )
 BARE = re.compile(
@@ -42,11 +43,6 @@ SPLIT = re.compile(
 )
 ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
 PADDED = re.compile(r"(?<=[A-Za-z_)])\s{2,}(?=[-+.]?\d)")  # "Episode    10", a name and its number
-# "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
-BATCHES = re.compile(r"\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", re.IGNORECASE)
-# "Episode 3 finished after 20 timesteps with reward 20": the guides of Gym.
-FINISHED = re.compile(r"\bfinished (?:after|in) (\d+) (?:time[ -]?)?steps?\b", re.IGNORECASE)
-WITH_REWARD = re.compile(r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b")
 # What stands in brackets after a space: pairs of their own, "(std 3.0)", "(eps=0.9)".
 BRACKETED_PAIRS = re.compile(r"(?<=\s)\(([A-Za-z_][^()]{1,60})\)")
 # Several numbers under one name: those of the agents, or of the environments.
@@ -131,7 +127,7 @@ class Pairs:
             return
         elif counted := COUNTER.match(page.message):
             self._line(page, f"step: {counted[1] or counted[2]}, {page.message[counted.end() :]}")
-        elif STEPPED.search(page.text):
+        elif STEPPED.search(page.text) or line_forms.TD3_ROW.search(page.text):
             self._line(page, page.message)
 
     def _verl(self, page: Page, step: int, text: str) -> None:
@@ -198,13 +194,8 @@ class Pairs:
 
 def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
-    text = BATCHES.sub(r"\1: \2, step: \3", text)
-    text = re.sub(r"(?<=\d)\s{1,4}of\s{1,4}(?=\d)", "/", text)  # "Episode 3 of 500"
-    text = WITH_REWARD.sub(r", \1: ", FINISHED.sub(r", episode_length: \1,", text))
-    text = BRACKETED_PAIRS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
-    text = AGENT_NUMBERS.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
-    text = PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS)))
-    segments = SPLIT.split(text)
+    tested = line_forms.EVALUATION.match(text)
+    segments = _segments(text[tested.end() :] if tested else text)
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
         return None
     row: dict[str, tuple[float, float | None]] = {}
@@ -220,11 +211,14 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
             unread_segments += 1
             continue
         value = None if found["value"] == "--" else number(found["value"])
-        if value is None and column_guess.is_measure(found["key"]):
+        if value is None and (
+            column_guess.is_measure(found["key"]) or found["value"].lower() == "none"
+        ):
             continue  # nothing was measured: "loss=None"
         if value is None:
             return None
         name = _plain(found["key"])
+        name = f"eval_{name}" if tested and column_guess.is_measure(name) else name
         total = number(found["total"]) if found["total"] else None
         row[name] = (value / 100.0 if found["percent"] else value, total)
     if unread_segments and len(row) < max(
@@ -234,6 +228,14 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     if not _steps(tuple(row)):
         row = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
     return row if len(row) > 1 and _steps(tuple(row)) else None
+
+
+def _segments(text: str) -> list[str]:
+    """Cut a line into what may be pairs; brackets, rules and signs are taken out."""
+    text = line_forms.write_pairs(text)
+    text = BRACKETED_PAIRS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
+    text = AGENT_NUMBERS.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
+    return SPLIT.split(PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS))))
 
 
 def _mean_of_list(match: re.Match[str]) -> str:

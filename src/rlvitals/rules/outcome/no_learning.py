@@ -19,7 +19,7 @@ best, a policy that is sure from the first rows on, or a training's return that 
 evaluation. A rise is flat too if its whole interval lies below what counts. A noisy outcome counts
 as flat there if it gained no half of the standard deviation of a single value, and a gain of eight
 tenths is excluded. Both are a note: the verdict is that the run stalled, and the exit code that it
-cannot be told.
+cannot be told. 20 values that are all the same and pay nothing, zero or less, are a warning again.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so
@@ -42,9 +42,12 @@ judged.
 - Machado et al. 2018, "Revisiting the Arcade Learning Environment", on random and solved scores.
 """
 
+import numpy as np
+
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
+from rlvitals.rules.gains import MIN_POINTS
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rule import (
     Answer,
@@ -100,7 +103,7 @@ def check(trace: Trace) -> Answer:
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
     severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
-    doubtful = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
+    doubtful = _is_doubtful(trace, trend)
     return Finding(
         _sentence(trend),
         severity=Severity.NOTE if doubtful else severity,
@@ -130,6 +133,21 @@ def _evidence(trace: Trace, trend: Standing) -> tuple[str, ...]:
         evidence.append(f"from its first level to its last it changes by {size}")
     way = describe_progress(trace, trend)
     return (*evidence, *([way] if way else []))
+
+
+def _is_doubtful(trace: Trace, trend: Standing) -> bool:
+    """Return True if the level at which a return is flat may be a good one."""
+    flat = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
+    return flat and not _pays_nothing(trace)
+
+
+def _pays_nothing(trace: Trace) -> bool:
+    """Return True if the outcome is one number throughout and pays nothing: no policy earned it."""
+    picked = outcome(trace)
+    if picked is None or len(picked[1]) < MIN_POINTS:
+        return False
+    values = picked[1].values
+    return float(np.ptp(values)) == 0 and float(values[0]) <= 0
 
 
 def _sentence(trend: Standing) -> str:

@@ -1,0 +1,71 @@
+"""Lines of evaluations that loops print between other lines.
+
+`Eval num_timesteps=10000, episode_reward=-12.30 +/- 4.50`   SB3: `EvalCallback`
+`Evaluation over 10 episodes: 123.456`                       TD3: `eval_policy`
+
+SB3's line says nothing of what the log's rows count: the boxes between such lines do. TD3's line
+holds no step. It stands after the rows of the episodes before it, whose last step is its own;
+without such rows the evaluations are counted.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
+from rlvitals.readers.console_dialects.line_forms import NUMBER, TD3_ROW
+
+
+@dataclass(slots=True)
+class Evaluations:
+    """The step of the last episode, and the evaluation before the first one."""
+
+    sb3_line: ClassVar[re.Pattern[str]] = re.compile(
+        rf"\bEval num_timesteps=(\d{{1,15}}), episode_reward=({NUMBER})"
+    )
+    td3_line: ClassVar[re.Pattern[str]] = re.compile(
+        rf"\bEvaluation over \d{{1,6}} episodes: ({NUMBER})"
+    )
+    key: ClassVar[str] = "eval/return"
+    min_lines: ClassVar[int] = 3  # that make a log
+    open: bool = False
+    step: int | None = None
+    first: float | None = None  # waits for what comes next: an episode, or an evaluation
+    rows: int = 0  # evaluations, where no episode is printed
+    lines: int = 0  # of SB3's callback
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the lines of SB3's callback are enough for a log that holds no other rows."""
+        return self.lines >= self.min_lines
+
+    def take(self, page: Page) -> None:
+        """Read a line of an evaluation, or the step of an episode."""
+        if found := self.sb3_line.search(page.text):
+            if (value := number(found[2])) is not None:
+                page.columns.add_row(int(found[1]), [(self.key, value)], page.time)
+                self.lines += 1
+        elif found := TD3_ROW.search(page.text):
+            self.step = int(found[1])
+            if self.first is not None:
+                page.columns.add_row(0, [(self.key, self.first)], page.time)
+                self.first = None
+        elif (found := self.td3_line.search(page.text)) and (value := number(found[1])) is not None:
+            self._add(page, value)
+
+    def _add(self, page: Page, value: float) -> None:
+        if self.step is not None:
+            page.columns.add_row(self.step, [(self.key, value)], page.time)
+        elif self.first is None and not self.rows:
+            self.first = value
+        else:
+            values = [value] if self.first is None else [self.first, value]
+            self.first = None
+            for each in values:
+                self.rows += 1
+                page.add_regular(self.rows, [(self.key, each)], "evaluations", page.time)
+
+
+DIALECT = Dialect(
+    "evaluations", "lines of evaluations between others", ("Eval", "Total T"), Evaluations
+)
