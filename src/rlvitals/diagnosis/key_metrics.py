@@ -26,6 +26,7 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import kinds
+from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import isolate_outcome, verdict_trend
 from rlvitals.rules.policy import ratio_off_one
 from rlvitals.rules.rule import Finding, Severity
@@ -323,8 +324,12 @@ def _together(diagnosis: Diagnosis) -> tuple[str, Sign] | None:
     if off is not None and off.metric == policy.RATIO.name and off.evidence:
         return f"{off.summary}; {'; '.join(off.evidence)}: updates are too drastic", "bad"
     if kl is None or clip is None:
-        lacks = "KL per update" if kl is None else "the clip fraction"
-        return f"ratio, clipping and KL cannot be held together: {lacks} is not logged", "unknown"
+        title, metric = (
+            ("KL per update", policy.APPROX_KL) if kl is None
+            else ("the clip fraction", policy.CLIP_FRACTION)
+        )  # fmt: skip
+        lacks = describe_absence(trace, f"{title} is not logged", metric, min_count=LEAST)
+        return f"ratio, clipping and KL cannot be held together: {lacks}", "unknown"
     if off is not None and off.metric == policy.RATIO.name:
         return f"{off.summary}, while few samples are clipped and KL is low", "bad"
     high = _gravest(diagnosis, (*KL.rules, "clip-fraction-high"))

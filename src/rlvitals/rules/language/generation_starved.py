@@ -40,6 +40,7 @@ from rlvitals.metrics.catalogue.rollouts import (
 from rlvitals.metrics.catalogue.throughput import PHASE_TIME, WAIT_SHARE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
+from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import (
@@ -73,7 +74,8 @@ VERIFIER = "a verifier that scores every answer alike"
 def check(trace: Trace) -> Answer:
     """Ask what dynamic sampling needs and keeps, then who waits for whom."""
     if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
-        return Undecided("neither dynamic sampling nor the time of responses is logged")
+        lacks = "neither dynamic sampling nor the time of responses is logged"
+        return Undecided(describe_absence(trace, lacks, *LOOKED_AT, min_count=LEAST))
     for ask in (_more_batches, _low_kept_share, _stragglers):
         finding = ask(trace)
         if finding is not None:

@@ -53,6 +53,7 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.catalogue.value import LOSS_SUM as VALUE_LOSS_SUM
 from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.metrics.metric import Bound
+from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.going_on import goes_on, reaches_budget
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Series, Trace
@@ -100,7 +101,8 @@ def check(trace: Trace) -> Answer:
         if series is not None and (note := _no_variance(metric.name, series)):
             return note
     if not watched:
-        return Undecided("no loss, KL or gradient norm is logged", (LOSS.name, GRAD_NORM.name))
+        nothing = "no loss, KL or gradient norm is logged"
+        return Undecided(describe_absence(trace, nothing, *WATCHED), (LOSS.name, GRAD_NORM.name))
     return Clear()
 
 

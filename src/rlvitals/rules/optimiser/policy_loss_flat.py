@@ -31,6 +31,7 @@ from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.metrics.catalogue.policy import APPROX_KL, LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.absence import siblings
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import outcome, standing
@@ -44,6 +45,7 @@ ZERO = Threshold(
     "policy-loss-flat.gradient", NO_GRADIENT, "gradient norm that is float32's rounding of nothing"
 )
 WINDOW = 20  # updates
+KL_ESTIMATES = (APPROX_KL, *siblings(APPROX_KL))
 GROUPS = 0.9  # of a window: now and then one group of many still differs
 
 
@@ -61,7 +63,7 @@ def check(trace: Trace) -> Answer:
     second = _second_sign(trace, stretch)
     if second is None:
         return Undecided(
-            "the policy loss is zero, and no KL is logged that says whether the policy moves",
+            "the policy loss is zero, and no KL is logged there that says whether the policy moves",
             (APPROX_KL.name, GRAD_NORM.name),
         )
     if not second:
@@ -92,12 +94,12 @@ def _size(series: Series) -> Series:
 def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     """Say what else shows that nothing moves; empty if it moves, None if nothing can tell."""
     has_kl = False
-    for metric, limit in ((APPROX_KL, STILL), (GRAD_NORM, ZERO.on(trace))):
+    for metric, limit in (*((kl, STILL) for kl in KL_ESTIMATES), (GRAD_NORM, ZERO.on(trace))):
         series = trace.get(metric.name)
         during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
             # A gradient norm that is not zero may be the critic's: it confirms, it does not clear.
-            has_kl = has_kl or metric is APPROX_KL
+            has_kl = has_kl or metric in KL_ESTIMATES
             middle = float(np.median(np.abs(during.values)))
             if middle < limit:
                 return f"{metric.title} is {middle:.2g} in the median of these updates"

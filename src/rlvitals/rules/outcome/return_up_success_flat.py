@@ -32,6 +32,7 @@ from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN
 from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
+from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import OF_ALL, checks
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.parts import unpaid_task
@@ -62,7 +63,8 @@ def check(trace: Trace) -> Answer:
     """Compare the directions of what is paid and of what is meant."""
     success_metric = _success(trace)
     if success_metric is None:
-        return Undecided("no success rate is logged", (SUCCESS_RATE.name,))
+        lacks = describe_absence(trace, "no success rate is logged", SUCCESS_RATE)
+        return Undecided(lacks, (SUCCESS_RATE.name,))
     name, success = success_metric
     if len(success) < LEAST:
         return Undecided(f"{name} has fewer than {LEAST} values", (name,))

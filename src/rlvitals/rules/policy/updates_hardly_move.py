@@ -52,6 +52,7 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import (
     Answer,
@@ -259,7 +260,9 @@ def _by_entropy(trace: Trace) -> Answer:
     """Judge by entropy, where KL and clipping are not logged: a policy that moves changes it."""
     entropy = trace.get(ENTROPY.name)
     if entropy is None or len(entropy := entropy.finite()) < 2 * LEAST:
-        return Undecided("nothing tells how far updates went", (APPROX_KL.name, CLIP_FRACTION.name))
+        lacks = "nothing tells how far updates went"
+        lacks = describe_absence(trace, lacks, APPROX_KL, CLIP_FRACTION, min_count=LEAST)
+        return Undecided(lacks, (APPROX_KL.name, CLIP_FRACTION.name))
     level = float(np.abs(entropy.values).max())
     span = float(np.ptp(entropy.values)) / level if level > 0 else 0.0
     if span > SAME_ENTROPY.value or not level:

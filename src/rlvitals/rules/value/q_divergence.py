@@ -41,6 +41,7 @@ from rlvitals.metrics.catalogue.optimiser import LOSS as TRAINING_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
+from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start
@@ -135,7 +136,11 @@ def _by_error(trace: Trace, largest: float) -> Answer:
     """Judge by what a loss says of a typical error, beside the largest return."""
     name_and_errors = _errors(trace)
     if name_and_errors is None:
-        return Undecided("neither Q values nor a loss are logged", (Q_MEAN.name, LOSS.name))
+        lacks = "neither Q values nor a loss are logged"
+        return Undecided(
+            describe_absence(trace, lacks, Q_MEAN, LOSS, TRAINING_LOSS, min_count=2 * SHORT_WINDOW),
+            (Q_MEAN.name, LOSS.name),
+        )
     name, errors = name_and_errors
     tops = np.lib.stride_tricks.sliding_window_view(errors.values, SHORT_WINDOW)
     lowest, first = float(np.median(tops, axis=1).min()), start(errors) or 0.0
