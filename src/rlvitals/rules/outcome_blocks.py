@@ -6,7 +6,6 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
-from rlvitals.rules.course import PLAIN, course_of, falls
 from rlvitals.rules.curves import (
     AMPLE,
     AT_ONCE,
@@ -14,6 +13,7 @@ from rlvitals.rules.curves import (
     PARTS,
     PLAINLY,
     fell_back,
+    gain_after_dip,
     is_back_at_start,
     proven_loss,
 )
@@ -36,6 +36,7 @@ from rlvitals.rules.standing import (
 )
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.blocks import block_means
+from rlvitals.signals.course import PLAIN, Course, course_of, falls
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.outcome_change import (
@@ -69,23 +70,25 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
     block_change = change(trace, trend.metric, values, trend.material)
     if block_change is None:
         return trend
+    course = course_of(values)
     if block_change.answer == "cannot tell":
-        return _likely_standing(trace, trend, values, block_change)
+        return _likely_standing(trace, trend, values, block_change, course)
     small = block_change.answer == "rose" and not _counts(trace, trend, values, block_change)
-    dip = is_back_at_start(trace, trend.metric, values, trend.last, trend.material)
-    if (small and block_change.high > trend.material) or (block_change.answer == "rose" and dip):
+    dip = gain_after_dip(trace, trend.metric, values, trend.material)
+    is_back = block_change.answer == "rose" and is_back_at_start(dip, trend.material)
+    if is_back or (small and block_change.high > trend.material):
         return trend
     part_lost = block_change.answer == "rose" and block_change.share_lost >= MIN_SHARE_LOST
     if part_lost or (block_change.answer == "lost" and block_change.share_lost < HALF):
         return replace(
             trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
         )
-    if block_change.answer == "lost" and course_of(values).keeps(trend.material):
+    if block_change.answer == "lost" and course.keeps(trend.material):
         return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
     poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
     poor = poor and not _is_large_gain(trace, trend, values, block_change)
     if (small or block_change.answer == "flat") and not poor:
-        return flat_unless_good(trace, trend, values, block_change)
+        return flat_unless_good(trace, trend, values, block_change, course)
     last = block_change.last if block_change.answer == "lost" else trend.last
     best = block_change.best if block_change.answer == "lost" else trend.best
     if small and not knows_way(trace, trend.metric, values):
@@ -140,13 +143,12 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
 
 
 def flat_unless_good(
-    trace: Trace, trend: Standing, values: Array, level: OutcomeChange
+    trace: Trace, trend: Standing, values: Array, level: OutcomeChange, course: Course
 ) -> Standing:
     """Return a flat standing, unless the log has a sign that its level may be a good one.
 
     Blocks of a smoothed outcome scatter by its own swings: its last fifth has to tell the same.
     """
-    course = course_of(values)
     ends_below = trend.first - trend.last > trend.material
     if course.gain > max(trend.material, PLAIN * course.noise) and not ends_below:
         return trend  # it moved and came back: whether it kept its gain is for other rules
@@ -198,35 +200,33 @@ def _is_sure_at_first(trace: Trace) -> bool:
 
 
 def _likely_standing(
-    trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange
+    trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange, course: Course
 ) -> Standing:
-    """Return the standing of an outcome of which the blocks prove nothing."""
-    if _ends_below_its_best(trace, trend, block_change):
+    """Return the standing of an outcome of which the blocks prove nothing.
+
+    One that rose significantly and ends half of that gain below its best has fallen back, unless it
+    is a mean over the last episodes of which few have ended.
+    """
+    series = trace[trend.metric].finite()
+    is_lost = block_change.stands_out and HALF <= block_change.share_lost < np.inf
+    is_lost = is_lost and block_change.best - trend.last >= trend.material
+    if is_lost and series.steps[-1] >= full(trace, trend.metric, series):
         return replace(trend, state="fallen back", why="", best=block_change.best)
-    level = _likely_level(trace, trend, values)
+    level = _likely_level(trace, trend, values, course)
     if level is not None:
-        flat = flat_unless_good(trace, trend, values, level)
+        flat = flat_unless_good(trace, trend, values, level, course)
         return no_gain(flat) if flat.state == "flat" else flat
     return replace(trend, why=trend.why + _more(trend.metric, block_change))
 
 
-def _ends_below_its_best(trace: Trace, trend: Standing, level: OutcomeChange) -> bool:
-    """Return True if an outcome rose significantly and ends half of that gain below its best.
-
-    False for a mean over the last episodes of which few have ended.
-    """
-    lost = HALF <= level.share_lost < np.inf and level.best - trend.last >= trend.material
-    series = trace[trend.metric].finite()
-    is_full = series.steps[-1] >= full(trace, trend.metric, series)
-    return level.stands_out and lost and bool(is_full)
-
-
-def _likely_level(trace: Trace, trend: Standing, values: Array) -> OutcomeChange | None:
+def _likely_level(
+    trace: Trace, trend: Standing, values: Array, course: Course
+) -> OutcomeChange | None:
     """Return the change of an outcome that excludes a large gain and shows no medium one.
 
     None where it shows one, where it swings, and where the task's span tells.
     """
-    swings = falls(course_of(trace[trend.metric].finite().values)) > 2  # noqa: PLR2004 - again and again
+    swings = falls(course) > 2  # noqa: PLR2004 - again and again
     gained = trend.low > 0 or trend.last - trend.first > trend.material
     if swings or gained or knows_way(trace, trend.metric, values):
         return None

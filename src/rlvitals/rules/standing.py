@@ -13,7 +13,7 @@ from rlvitals.rules.curves import (
     PARTS,
     by_steps,
     fell_back,
-    has_late_loss,
+    gain_after_dip,
     holds_early_gain,
     is_back_at_start,
     learned_before,
@@ -295,15 +295,15 @@ def _when_rising(  # noqa: PLR0913, PLR0917 - as above
     trace: Trace, name: str, full_series: Series, series: Series, low: float, material: float
 ) -> tuple[State, str]:
     """Return the state of an outcome that ends above its first fifth, and what speaks against."""
-    _, last = first_last_change(series.values) or (np.nan, np.nan)
-    outcome_end = trace, name, full_series.values, last, material
-    if len(series) == len(full_series) and is_back_at_start(*outcome_end):
+    whole = len(series) == len(full_series)
+    dip = gain_after_dip(trace, name, series.values, material) if whole else None
+    if dip is not None and is_back_at_start(dip, material):
         # A first level that scatters by as much as was gained excludes no gain.
-        known = task(trace, name, full_series.values) is not None
-        if known and is_back_at_start(*outcome_end, errors=0):
+        if dip[0] < material and task(trace, name, full_series.values) is not None:
             return "flat", ""
         return "unknown", "it fell at first and ends no higher than it began"
-    return "rising" if low > 0 or not has_late_loss(series.values) else "unknown", ""
+    change = low <= 0 and block_test.outcome_change(series.values)
+    return "unknown" if change and change.share_lost >= block_test.MIN_SHARE_LOST else "rising", ""
 
 
 def _without_trend(  # noqa: PLR0913, PLR0917 - as above
@@ -313,8 +313,8 @@ def _without_trend(  # noqa: PLR0913, PLR0917 - as above
     if holds_early_gain(trace, name, full_series.values, last, material):
         return "holding its best"
     known = len(series) == len(full_series) and task(trace, name, full_series.values) is not None
-    fell = known and is_back_at_start(trace, name, full_series.values, last, material, errors=0)
-    poor = fell or never_better(series.values, first, last, material)
+    dip = gain_after_dip(trace, name, full_series.values, material) if known else None
+    poor = bool(dip and dip[0] < material) or never_better(series.values, first, last, material)
     flat = low <= 0 and poor and name.endswith("return")
     return _when_flat(trace, name, full_series, series, last, material) if flat else "unknown"
 
