@@ -17,7 +17,7 @@ from rlvitals.rules.curves import (
     is_back_at_start,
     proven_loss,
 )
-from rlvitals.rules.episode_window import scatter_of_window
+from rlvitals.rules.episode_window import max_episode_sd, scatter_of_window
 from rlvitals.rules.falling import full
 from rlvitals.rules.gains import MIN_POINTS
 from rlvitals.rules.known_task import knows_way, task
@@ -113,9 +113,13 @@ def _is_large_gain(
     And the gain is more than its own standard error. A mean over many episodes is compared with the
     scatter of one, which may be far larger. False where the task's span tells.
     """
-    exceeds_error = 3 * block_change.low + block_change.high > 0  # the middle beyond half a width
-    is_large = exceeds_error and trend.last - trend.first > 4 * trend.material
+    is_large = _leans_up(block_change) and trend.last - trend.first > 4 * trend.material
     return is_large and not knows_way(trace, trend.metric, values)
+
+
+def _leans_up(level: OutcomeChange) -> bool:
+    """Return True if a gain is more than its own standard error: half the half of its interval."""
+    return 3 * level.low + level.high > 0
 
 
 def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
@@ -231,8 +235,9 @@ def _likely_level(
     if swings or gained or knows_way(trace, trend.metric, values):
         return None
     large = 0.8  # Cohen 1988: a large effect
-    level = outcome_change(values, min_sd=large, anew=trend.metric == EVALUATED)
-    if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD:
+    max_sd, anew = max_episode_sd(trace, trend.metric), trend.metric == EVALUATED
+    level = outcome_change(values, min_sd=large, max_sd=max_sd, anew=anew)
+    if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD or _leans_up(level):
         return None
     sd = (level.last - level.first) / level.size if level.size else 0.0
     return level if level.best - level.first <= large * sd else None
@@ -293,7 +298,9 @@ def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeCh
     Where it is a single value's scatter, that of the blocks, which holds slow noise, does as well.
     """
     anew = name == EVALUATED
-    result = None if knows_way(trace, name, values) else outcome_change(values, anew=anew)
+    max_sd = max_episode_sd(trace, name)
+    known = knows_way(trace, name, values)
+    result = None if known else outcome_change(values, max_sd=max_sd, anew=anew)
     if result is not None and result.answer == "flat":
         return result
     return outcome_change(values, margin=material, anew=anew)

@@ -1,6 +1,5 @@
 """Direction of a run's outcome with its interval, by which rules weigh a symptom."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +20,7 @@ from rlvitals.rules.curves import (
     rises,
     rose_early,
 )
-from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
+from rlvitals.rules.episode_window import episode_sd, scatter_of_window
 from rlvitals.rules.known_task import environment, task
 from rlvitals.rules.paid import longer_way, pays_in_full
 from rlvitals.rules.remembered import cache_by_trace
@@ -366,18 +365,10 @@ def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
             return of_start, f"{OF_A_SCORE:.0%} of its first level"
         return material, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
     # Batches of language models have a test of their own: `answers.by_batches`.
-    sd = 0.0 if trace.profile in kinds.LANGUAGE else _single_sd(trace, name, full_series)
+    sd = 0.0 if trace.profile in kinds.LANGUAGE else episode_sd(trace, name, full_series)
     if sd:
         return block_test.MIN_GAIN_SD * sd, OF_ITS_SCATTER
     return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
-
-
-def _single_sd(trace: Trace, name: str, full_series: Series) -> float:
-    """Return the scatter of a single value: all that is left where zero and span are not known."""
-    end = int(full_series.steps[-1])
-    logged = trace[name].finite().until(end) if name in trace else full_series
-    sd = block_test.single_value_sd(logged.values, window_points(trace, name, logged))
-    return sd * math.sqrt(episodes_per_point(trace, name, logged))
 
 
 def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bool:

@@ -166,16 +166,24 @@ class _Blocks:
 
 
 def outcome_change(
-    values: Array, *, margin: float | None = None, min_sd: float = MIN_GAIN_SD, anew: bool = False
+    values: Array,
+    *,
+    margin: float | None = None,
+    min_sd: float = MIN_GAIN_SD,
+    max_sd: float = math.inf,
+    anew: bool = False,
 ) -> OutcomeChange | None:
     """Test the change of an outcome over a complete run. `None` for fewer than 10 finite values.
 
     `margin` is the smallest relevant gain, in the unit of the outcome; by default `min_sd`
     standard deviations of a single value, estimated from the scatter of block means, which does
-    not depend on smoothing. In this order: `lost` where at least a third of the gain is lost at
-    the end and a bootstrap of the blocks' scatter, with the best selected in each draw, rarely
-    gives such a fall; `rose` and `fell` where the interval of last - first third excludes 0;
-    `flat` where its upper end is below the margin and no later level exceeds the first third.
+    not depend on smoothing. Blocks shorter than the memory of the values scatter by the curve
+    itself: there a single value's is at most `max_sd`.
+
+    In this order: `lost` where at least a third of the gain is lost at the end and a bootstrap of
+    the blocks' scatter, with the best selected in each draw, rarely gives such a fall; `rose` and
+    `fell` where the interval of last - first third excludes 0; `flat` where its upper end is below
+    the margin and no later level exceeds the first third.
     `anew`: the values are evaluations. Their noise is independent, so that a loss is tested on
     short blocks.
     """
@@ -189,7 +197,10 @@ def outcome_change(
     gain, half = blocks.gain, blocks.half
     with np.errstate(over="ignore"):  # a margin beyond every float: nothing counts
         unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
-    min_gain = min_sd * blocks.one_value if margin is None else unit_margin
+    with np.errstate(over="ignore"):
+        single_sd = min(blocks.one_value, float(np.ldexp(max_sd, -exponent)))
+    single_sd = blocks.one_value if blocks.needed <= blocks.length else single_sd
+    min_gain = min_sd * single_sd if margin is None else unit_margin
     short = _blocks(unit - centre, anew=True) if anew else fine
     own = min_sd * short.noise * math.sqrt(short.length) if margin is None else unit_margin
     share, chance = short.fall(own, sure=anew or blocks is fine)

@@ -17,8 +17,8 @@ A run that does not go on is warned of at less. Where no rise and no flat line i
 block stood significantly above the first third, and half of that gain is gone at the end. Where the
 span of the task is not known: a third of the gain is gone over the last tenth, and gain and loss
 are six standard deviations of the change from one block of twenty to the next. A
-share of right answers is warned of where its last eighth lies a fifth of the answers below its best
-eighth: the share's span is known, and so is how batches scatter.
+share of right answers is warned of where its last tenth lies a fifth of the answers below its best
+tenth: the share's span is known, and so is how batches scatter.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
