@@ -6,7 +6,7 @@ import pytest
 
 from rlvitals import metrics
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.rules.absence import SIBLINGS, describe_absence, siblings
+from rlvitals.metrics.absence import SIBLINGS, describe_absence, siblings
 from rlvitals.rules.optimiser import policy_loss_flat
 from rlvitals.rules.rule import Clear, Finding, Undecided
 from rlvitals.types import Profile

@@ -18,7 +18,7 @@ from rlvitals.rules.policy.updates_hardly_move import RULE as HARDLY_MOVE
 from rlvitals.rules.reward.constant_reward import RULE as CONSTANT
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.value.value_loss_explosion import RULE as VALUE_LOSS
-from rlvitals.signals.course import course_of
+from rlvitals.signals.outcome_course import course_of
 from rlvitals.types import Lifecycle, Measured, Profile
 
 ROWS = 60

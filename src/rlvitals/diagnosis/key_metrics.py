@@ -14,6 +14,7 @@ import numpy as np
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.summary import Sign
 from rlvitals.diagnosis.training_summary import ENTROPY_RULES, entropy_answer
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue import (
     exploration,
     language,
@@ -26,7 +27,6 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import isolate_outcome, verdict_trend
 from rlvitals.rules.policy import ratio_off_one
 from rlvitals.rules.rule import Finding, Severity

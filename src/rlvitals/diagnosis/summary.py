@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
+from rlvitals.metrics.absence import find_sibling
 from rlvitals.metrics.catalogue import exploration, policy, value
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import find_logged
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.policy import kl_spike
@@ -97,7 +97,7 @@ def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
 
 def _absence(trace: Trace, topic: str, text: str, *wanted: Metric) -> Sentence:
     """Say `text`, that nothing is logged, or which number is, and whether it is in too few rows."""
-    logged = find_logged(trace, *wanted)
+    logged = find_sibling(trace, *wanted)
     subject, _, so = text.partition(": ")
     if logged is not None:
         metric, count = logged

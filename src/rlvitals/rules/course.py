@@ -10,9 +10,18 @@ from rlvitals.rules.going_on import liveness
 from rlvitals.rules.known_task import knows_way
 from rlvitals.rules.paid import longer_way
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome
-from rlvitals.signals.course import BLOCKS, HALF, LAST, PLAIN, Course, course_of, falls, late_loss
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.finite import Array, clip_extremes
+from rlvitals.signals.outcome_course import (
+    BLOCKS,
+    HALF,
+    LAST,
+    PLAIN,
+    Course,
+    course_of,
+    falls,
+    late_loss,
+)
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 

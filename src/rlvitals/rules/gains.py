@@ -20,10 +20,10 @@ from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, Standing, label
 from rlvitals.rules.untaught import at_top
-from rlvitals.signals.course import LateLoss, late_loss
 from rlvitals.signals.finite import ROUNDING, Array
 from rlvitals.signals.noise import line_fit
 from rlvitals.signals.outcome_change import outcome_change
+from rlvitals.signals.outcome_course import LateLoss, late_loss
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 

@@ -36,7 +36,6 @@ from rlvitals.rules.standing import (
 )
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.course import PLAIN, Course, course_of, falls
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.outcome_change import (
@@ -46,6 +45,7 @@ from rlvitals.signals.outcome_change import (
     OutcomeChange,
     outcome_change,
 )
+from rlvitals.signals.outcome_course import PLAIN, Course, course_of, falls
 from rlvitals.types import Trace
 
 STATES: dict[Answer, State] = {

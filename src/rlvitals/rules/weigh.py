@@ -1,8 +1,8 @@
 """Severity of a symptom by the outcome: a warning where the outcome stalls, else a note."""
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.outcome import ACCURACY, SUCCESS_RATE
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import answers, learning_trend
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import LEAST, Standing

@@ -55,7 +55,7 @@ from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
 from rlvitals.rules.weigh import content
 from rlvitals.rules.width import DECIDED, max_entropy, width
-from rlvitals.signals.course import NOISE, course_of
+from rlvitals.signals.outcome_course import NOISE, course_of
 from rlvitals.types import Series, Trace
 
 # p = .95 and p = .99 of two actions.

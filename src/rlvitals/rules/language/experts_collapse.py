@@ -28,10 +28,10 @@ between models, so only the run's own start is a scale.
   Routers".
 """
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.optimiser import EXPERT_IMBALANCE, ROUTER_LOSS
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import above, start

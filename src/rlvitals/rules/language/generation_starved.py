@@ -28,6 +28,7 @@ At the end of a run that has learned its prompts this is success, and the note s
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE
 from rlvitals.metrics.catalogue.reward import GROUP_ALL_RIGHT, GROUP_ALL_WRONG
 from rlvitals.metrics.catalogue.rollouts import (
@@ -40,7 +41,6 @@ from rlvitals.metrics.catalogue.rollouts import (
 from rlvitals.metrics.catalogue.throughput import PHASE_TIME, WAIT_SHARE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import (

@@ -23,11 +23,11 @@ Right answers may need more steps than wrong ones: then they rise with the lengt
 - Liu et al. 2025, "Understanding R1-Zero-Like Training" (Dr. GRPO).
 """
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.metrics.catalogue.rollout_metrics import LENGTH_REWARD_CORRELATION
 from rlvitals.metrics.catalogue.rollouts import STATISTIC
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start

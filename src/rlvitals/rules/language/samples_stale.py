@@ -26,11 +26,11 @@ the framework counts samples instead of updates (PipelineRL), only its own limit
 - PrimeIntellect-ai/prime-rl issue 964: a collapse of an asynchronous run.
 """
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.optimiser import POLICY_LAG
 from rlvitals.metrics.catalogue.rollouts import CANCELLED_SHARE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.weigh import by_learning

@@ -25,11 +25,11 @@ a saving, and this is a note. One turn at most is no agent, and is not asked abo
 - Xue et al. 2025, "SimpleTIR", on void turns in multi-turn tool use.
 """
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.language import TOOL_CALLS, TOOL_FAILURES
 from rlvitals.metrics.catalogue.rollouts import TURNS_MAX, TURNS_MEAN, TURNS_MIN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start
 from rlvitals.rules.weigh import by_learning

@@ -26,13 +26,13 @@ With a budget known this rule counts by the budget; without one a run that goes 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS, UPDATES
 from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided

@@ -38,6 +38,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, LOSS_SCALE, WEIGHT_NORM
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import (
@@ -53,7 +54,6 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.catalogue.value import LOSS_SUM as VALUE_LOSS_SUM
 from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.going_on import goes_on, reaches_budget
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Series, Trace

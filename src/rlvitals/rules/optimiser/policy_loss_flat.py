@@ -27,11 +27,11 @@ SAC's and DQN's losses are no policy losses and are not looked at.
 
 import numpy as np
 
+from rlvitals.metrics.absence import siblings
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.metrics.catalogue.policy import APPROX_KL, LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.absence import siblings
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import outcome, standing
@@ -45,7 +45,6 @@ ZERO = Threshold(
     "policy-loss-flat.gradient", NO_GRADIENT, "gradient norm that is float32's rounding of nothing"
 )
 WINDOW = 20  # updates
-KL_ESTIMATES = (APPROX_KL, *siblings(APPROX_KL))
 GROUPS = 0.9  # of a window: now and then one group of many still differs
 
 
@@ -93,13 +92,13 @@ def _size(series: Series) -> Series:
 
 def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     """Say what else shows that nothing moves; empty if it moves, None if nothing can tell."""
-    has_kl = False
-    for metric, limit in (*((kl, STILL) for kl in KL_ESTIMATES), (GRAD_NORM, ZERO.on(trace))):
+    has_kl, estimates = False, (APPROX_KL, *siblings(APPROX_KL))
+    for metric, limit in (*((kl, STILL) for kl in estimates), (GRAD_NORM, ZERO.on(trace))):
         series = trace.get(metric.name)
         during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
             # A gradient norm that is not zero may be the critic's: it confirms, it does not clear.
-            has_kl = has_kl or metric in KL_ESTIMATES
+            has_kl = has_kl or metric in estimates
             middle = float(np.median(np.abs(during.values)))
             if middle < limit:
                 return f"{metric.title} is {middle:.2g} in the median of these updates"

@@ -43,13 +43,13 @@ tell, and `return-collapse` speaks.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.episode_window import POINTS, memory
 from rlvitals.rules.falling import PROMPT, SHOWS, Fall, fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided

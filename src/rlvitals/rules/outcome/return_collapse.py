@@ -76,7 +76,7 @@ from rlvitals.rules.standing import (
     slow_swing,
     up,
 )
-from rlvitals.signals.course import LAST, NOISE, Course, course_of, falls, is_back
+from rlvitals.signals.outcome_course import LAST, NOISE, Course, course_of, falls, is_back
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-collapse")

@@ -43,8 +43,8 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
-from rlvitals.signals.course import Course, course_of, falls, is_back
 from rlvitals.signals.finite import Array
+from rlvitals.signals.outcome_course import Course, course_of, falls, is_back
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-oscillates")

@@ -28,11 +28,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
 from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import OF_ALL, checks
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.parts import unpaid_task

@@ -45,6 +45,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, ENTROPY_COEF_LOSS
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.outcome import RETURN
@@ -52,7 +53,6 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import (
     Answer,

@@ -44,12 +44,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.catalogue.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.answers import last_share, verdict_trend
 from rlvitals.rules.episode_window import episodes_per_point, memory
 from rlvitals.rules.falling import SHOWS

@@ -30,10 +30,9 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import LATENCY, REWARD, THROUGHPUT
 from rlvitals.metrics.catalogue.reward import MEAN
 from rlvitals.metrics.catalogue.scheduler import ARRIVALS
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
-from rlvitals.signals.level import MIN_CHANGE_VALUES, first_last_change
+from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
 
@@ -61,10 +60,8 @@ def check(trace: Trace) -> Answer:
     latency = trace.get(LATENCY.name)
     waits = None if latency is None else first_last_change(latency.values)
     if latency is None or waits is None:
-        lacks = describe_absence(
-            trace, "latency is not logged", LATENCY, min_count=MIN_CHANGE_VALUES
-        )
-        return Undecided(f"{lacks}: it may be what improved", (LATENCY.name,))
+        lacks = "is not logged" if latency is None else "has too few numbers"
+        return Undecided(f"latency {lacks}: it may be what improved", (LATENCY.name,))
     step = _frozen_since(latency.finite())
     # Where nearly all that arrives is served, throughput cannot rise: latency must not have either.
     longest = 1 + RELIEF if _serves_all(trace, levels[1]) else 1 - RELIEF

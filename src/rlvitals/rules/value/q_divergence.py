@@ -36,12 +36,12 @@ import math
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import ENTROPY_COEF
 from rlvitals.metrics.catalogue.optimiser import LOSS as TRAINING_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
-from rlvitals.rules.absence import describe_absence
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlvitals.signals.course import LateLoss, late_loss
+from rlvitals.signals.outcome_course import LateLoss, late_loss
 
 COUNT = 400
 

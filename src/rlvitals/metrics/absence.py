@@ -30,7 +30,6 @@ SIBLINGS: tuple[tuple[Metric, ...], ...] = (
         optimiser.CRITIC_GRAD_NORM,
     ),
     (outcome.SUCCESS_RATE, outcome.WIN_RATE_EMA, outcome.EVAL_SUCCESS_RATE),
-    (outcome.LATENCY, outcome.TAIL_LATENCY),
 )
 
 
@@ -40,7 +39,7 @@ def siblings(metric: Metric) -> tuple[Metric, ...]:
     return tuple(sibling for sibling in group if sibling is not metric)
 
 
-def find_logged(trace: Trace, *metrics: Metric) -> tuple[Metric, int] | None:
+def find_sibling(trace: Trace, *metrics: Metric) -> tuple[Metric, int] | None:
     """Return the first of the metrics, then of their siblings, that has numbers, and its count.
 
     Only finite numbers count. None where no metric of the same meaning is logged.
@@ -59,7 +58,7 @@ def describe_absence(trace: Trace, sentence: str, *metrics: Metric, min_count: i
     Else the count of the one that is logged, where it is below `min_count`, or that it is not
     judged.
     """
-    logged = find_logged(trace, *metrics)
+    logged = find_sibling(trace, *metrics)
     if logged is None:
         return sentence
     metric, count = logged
