@@ -294,8 +294,8 @@ def _when_rising(  # noqa: PLR0913, PLR0917 - as above
     trace: Trace, name: str, full_series: Series, series: Series, low: float, material: float
 ) -> tuple[State, str]:
     """Return the state of an outcome that ends above its first fifth, and what speaks against."""
-    whole = len(series) == len(full_series)
-    dip = gain_after_dip(trace, name, series.values, material) if whole else None
+    is_complete = len(series) == len(full_series)
+    dip = gain_after_dip(trace, name, series.values, material) if is_complete else None
     if dip is not None and is_back_at_start(dip, material):
         # A first level that scatters by as much as was gained excludes no gain.
         if dip[0] < material and task(trace, name, full_series.values) is not None:
