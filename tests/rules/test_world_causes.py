@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.rules.course import course_of
 from rlvitals.rules.data.frozen_metric import RULE as FROZEN
 from rlvitals.rules.exploration.entropy_collapse import RULE as ENTROPY_COLLAPSE
 from rlvitals.rules.optimiser.learning_starts_late import RULE as STARTS_LATE
@@ -19,6 +18,7 @@ from rlvitals.rules.policy.updates_hardly_move import RULE as HARDLY_MOVE
 from rlvitals.rules.reward.constant_reward import RULE as CONSTANT
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.value.value_loss_explosion import RULE as VALUE_LOSS
+from rlvitals.signals.outcome_course import course_of
 from rlvitals.types import Lifecycle, Measured, Profile
 
 ROWS = 60

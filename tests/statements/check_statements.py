@@ -87,8 +87,10 @@ UNLOGGED = {
     "KL is": "policy/(?:approx_kl|kl_.*)", "KL per update is": "policy/(?:approx_kl|kl_signed)",
     "entropy is": "exploration/entropy.*", "clip fraction and ratio are":
     "policy/(?:clip_fraction.*|ratio)", "no outcome is": "outcome/return|outcome/reward",
-    "no success rate is": "outcome/success_rate", "nothing of a critic is": "value/(?:loss|expl.*)",
-    "no evaluation is": "outcome/eval_.*", "no update is": "value/loss|policy/loss",
+    "no success rate is": "outcome/(?:eval_)?success_rate", "nothing of a critic is":
+    "value/(?:loss.*|expl.*|critic.*|q_.*|td_error|mean)", "no KL is":
+    "policy/(?:approx_kl|kl_signed)", "no evaluation is": "outcome/eval_.*",
+    "no update is": "value/loss|policy/loss",
 }  # fmt: skip
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 from derivations import Case, claim, columns, head, streak, trimmed, windows
 
-from rlvitals.rules.course import course_of
 from rlvitals.rules.course import falls as swings
 from rlvitals.rules.curves import by_steps
 from rlvitals.rules.image_checks import image_checks
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.oscillation import oscillation
+from rlvitals.signals.outcome_course import course_of
 
 KL, CLIP = "policy/approx_kl", "policy/clip_fraction"
 

@@ -14,6 +14,7 @@ import numpy as np
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.summary import Sign
 from rlvitals.diagnosis.training_summary import ENTROPY_RULES, entropy_answer
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue import (
     exploration,
     language,
@@ -323,8 +324,12 @@ def _together(diagnosis: Diagnosis) -> tuple[str, Sign] | None:
     if off is not None and off.metric == policy.RATIO.name and off.evidence:
         return f"{off.summary}; {'; '.join(off.evidence)}: updates are too drastic", "bad"
     if kl is None or clip is None:
-        lacks = "KL per update" if kl is None else "the clip fraction"
-        return f"ratio, clipping and KL cannot be held together: {lacks} is not logged", "unknown"
+        title, metric = (
+            ("KL per update", policy.APPROX_KL) if kl is None
+            else ("the clip fraction", policy.CLIP_FRACTION)
+        )  # fmt: skip
+        lacks = describe_absence(trace, f"{title} is not logged", metric, min_count=LEAST)
+        return f"ratio, clipping and KL cannot be held together: {lacks}", "unknown"
     if off is not None and off.metric == policy.RATIO.name:
         return f"{off.summary}, while few samples are clipped and KL is low", "bad"
     high = _gravest(diagnosis, (*KL.rules, "clip-fraction-high"))

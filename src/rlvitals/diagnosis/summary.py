@@ -9,8 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from rlvitals import metrics
+from rlvitals.metrics.absence import find_sibling
+from rlvitals.metrics.catalogue import exploration, policy, value
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE
+from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.form import describe_form_gain
@@ -18,7 +20,7 @@ from rlvitals.rules.policy import kl_spike
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.value import critic_explains_nothing
-from rlvitals.signals.level import first_last_change
+from rlvitals.signals.level import MIN_CHANGE_VALUES, first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
@@ -93,14 +95,15 @@ def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
     return None
 
 
-def _absence(trace: Trace, topic: str, text: str, names: tuple[str, ...]) -> Sentence:
-    """Say `text`, that nothing is logged, or that the numbers are too few for a level."""
-    logged = next((name for name in names if trace.numbers(name) is not None), "")
+def _absence(trace: Trace, topic: str, text: str, *wanted: Metric) -> Sentence:
+    """Say `text`, that nothing is logged, or which number is, and whether it is in too few rows."""
+    logged = find_sibling(trace, *wanted)
     subject, _, so = text.partition(": ")
-    if logged:
-        count, metric = len(trace[logged].finite()), metrics.find(logged)
-        title = logged if metric is None else metric.title
-        subject = f"{title} has {count} number{'s' if count > 1 else ''}, too few"
+    if logged is not None:
+        metric, count = logged
+        subject = f"{metric.title} has {count} number{'s' if count > 1 else ''}, too few"
+        if count >= MIN_CHANGE_VALUES:
+            subject = f"Of the {topic}, only {metric.title} is logged"
     elif topic == "KL" and any(name.startswith("policy/kl_") for name in trace.series):
         subject = "KL per update is not logged"
     return Sentence(topic, f"{subject}{f': {so}' if so else ''}.", "unknown")
@@ -116,14 +119,13 @@ def _kl(trace: Trace, *, may_praise: bool) -> Sentence:
         return Sentence("KL", f"{text} and {values.max():.2g} at most, signs aside.", "neutral")
     if update_kl is None and reference is None:
         text = "KL is not logged: how far updates move is not known"
-        names = ("policy/approx_kl", "policy/kl_to_reference", "policy/kl_signed")
-        return _absence(trace, "KL", text, names)
+        return _absence(trace, "KL", text, policy.APPROX_KL, policy.KL_TO_REFERENCE)
     if update_kl is None:
         _, first, last = reference or ("", np.nan, np.nan)
         text = f"KL to the reference goes {first:.3g} to {last:.3g} nats a response."
         return Sentence("KL", text, "bad" if last < 0 else "neutral")
     values = trace[update_kl[0]].finite().values
-    ceiling = metrics.policy.APPROX_KL.band(trace.profile).ceiling(trace)
+    ceiling = policy.APPROX_KL.band(trace.profile).ceiling(trace)
     middle = median(values) or 0.0
     text = f"KL per update is {middle:.2g} in the median and {values.max():.2g} at most"
     if ceiling is None or ceiling.origin == "default":
@@ -144,7 +146,11 @@ def _entropy(
     levels = _levels(trace, *ENTROPIES)
     if levels is None:
         text = "Entropy is not logged: exploration is not known"
-        return _absence(trace, "entropy", text, tuple(ENTROPIES))
+        std = _levels(trace, exploration.STD.name)
+        if std is not None:
+            text = f"The actions' standard deviation goes {std[1]:.3g} to {std[2]:.3g}."
+            return Sentence("entropy", f"Entropy is not logged. {text}", "neutral")
+        return _absence(trace, "entropy", text, exploration.ENTROPY)
     name, first, last = levels
     of, unit = ENTROPIES[name]
     ends = f"{first:.3g}", f"{last:.3g}"
@@ -176,13 +182,13 @@ def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool
     clip = _levels(trace, "policy/clip_fraction", "policy/clip_fraction_effective")
     ratio = _levels(trace, "policy/ratio")
     if clip is None and ratio is None:
-        names = ("policy/clip_fraction", "policy/clip_fraction_effective", "policy/ratio")
-        return _absence(trace, "clipping", "Clip fraction and ratio are not logged", names)
+        text = "Clip fraction and ratio are not logged"
+        return _absence(trace, "clipping", text, policy.CLIP_FRACTION, policy.RATIO)
     parts: list[str] = []
     sign: Sign = "neutral"
     if clip is not None:
         values = trace[clip[0]].finite().values
-        ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
+        ceiling = policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
         share = f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most"
         parts.append(share if values.any() else "no sample is clipped")
         if ceiling is not None:
@@ -209,8 +215,8 @@ def _critic(trace: Trace, trend: Standing, *, may_praise: bool) -> Sentence:
         text = f"The loss goes {difference[1]:.3g} to {difference[2]:.3g}."
         return Sentence("critic", text, "neutral")
     if explained is None and loss is None:
-        names = ("value/explained_variance", "value/loss")
-        return _absence(trace, "critic", "Nothing of a critic is logged", names)
+        wanted = value.EXPLAINED_VARIANCE, value.LOSS, value.Q_MEAN, value.MEAN
+        return _absence(trace, "critic", "Nothing of a critic is logged", *wanted)
     parts: list[str] = []
     sign: Sign = "neutral"
     if loss is not None:

@@ -7,6 +7,7 @@ from rlvitals.rules.episode_window import episodes
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import Drawdown, drawdown
 from rlvitals.signals.finite import Array
+from rlvitals.signals.level import first_last_change
 from rlvitals.signals.outcome_change import (
     MIN_SHARE_LOST,
     OutcomeChange,
@@ -24,6 +25,7 @@ PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point 
 AMPLE, ENOUGH = 60, 1.5  # points from which a rise by so many times what counts is plain
 AT_ONCE = 3  # points
 PARTS = 20  # blocks that the range and the best are taken over
+MIN_DIP_ERRORS = 3.0  # of the first block, which a rise from it has to exceed
 FIFTHS = 5  # the first of them is where a run begins
 # Times the span of the log: a log from the start begins within its first interval.
 MAX_GAP_SPANS = 3.0
@@ -66,12 +68,6 @@ def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
     if anew and _left_behind(values, material):
         return True
     return gain >= material and (low > 0 or plainly_rises(values, plain))
-
-
-def has_late_loss(values: Array) -> bool:
-    """Return True if a third of what a curve gained is lost at its end: it rises no longer."""
-    found = outcome_change(values)
-    return found is not None and found.share_lost >= MIN_SHARE_LOST
 
 
 def _left_behind(values: Array, material: float) -> bool:
@@ -164,26 +160,31 @@ def _is_of_episodes(trace: Trace, name: str) -> bool:
     return name in {"outcome/return", "outcome/reward"} and trace.profile not in kinds.LANGUAGE
 
 
-def is_back_at_start(  # noqa: PLR0913, PLR0917 - an outcome, where it ends, and what counts
-    trace: Trace, name: str, values: Array, last: float, material: float, errors: float = 3.0
-) -> bool:
-    """Return True if an outcome fell from its very start and ends no higher than that.
+def gain_after_dip(
+    trace: Trace, name: str, values: Array, material: float
+) -> tuple[float, float] | None:
+    """Return how far an outcome that fell from its very start ends above that, and the error.
 
-    Its first fifth holds the fall, so that a rise from there is none of the run. The end, `last`,
-    has to exceed the first of twenty blocks of `values` [n] by `material`, and by `errors`
-    standard errors of that block. False for a language model, for fewer than 60 values, and for a
-    mean over the last episodes, which begins with one of them.
+    Its first fifth holds the fall, so that a rise from there is none of the run: the start is the
+    first of twenty blocks of `values` [n], of the whole run, the end their last fifth, the error
+    the standard error of that block. None where it did not fall by `material` at first, for a
+    language model, for fewer than 60 values, and for a mean over the last episodes, which begins
+    with one of them.
     """
-    if not _is_of_episodes(trace, name) or len(values) < AMPLE:
-        return False
-    if episodes(trace, name) > 1:
-        return False
+    levels = first_last_change(values)
+    is_of_one = _is_of_episodes(trace, name) and episodes(trace, name) <= 1
+    if levels is None or len(values) < AMPLE or not is_of_one:
+        return None
     width = len(values) // PARTS
-    start = float(values[:width].mean())
-    error = (noise_sd(values[: len(values) // FIFTHS]) or 0.0) / np.sqrt(width)
-    first_fifth = block_means(values[: len(values) // FIFTHS], width)
-    fell = start - float(first_fifth.min()) >= material
-    return fell and last - start < max(material, errors * float(error))
+    start, fifth = float(values[:width].mean()), values[: len(values) // FIFTHS]
+    if start - float(block_means(fifth, width).min()) < material:
+        return None
+    return levels[1] - start, (noise_sd(fifth) or 0.0) / float(np.sqrt(width))
+
+
+def is_back_at_start(dip: tuple[float, float] | None, material: float) -> bool:
+    """Return True if the end lies above the start by less than what counts, or three errors."""
+    return dip is not None and dip[0] < max(material, MIN_DIP_ERRORS * dip[1])
 
 
 def rose_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:

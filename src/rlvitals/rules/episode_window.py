@@ -14,7 +14,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.signals.finite import Array
-from rlvitals.signals.outcome_change import MIN_GAIN_SD
+from rlvitals.signals.outcome_change import MIN_GAIN_SD, single_value_sd
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
@@ -75,6 +75,27 @@ def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
         count /= length
     window = episodes(trace, name)
     return max(min(count, window) if window > 1 else count, 1.0)
+
+
+def episode_sd(trace: Trace, name: str, series: Series) -> float:
+    """Return the scatter of a single episode: all that is left where zero and span are not known.
+
+    The smallest of the estimates of `single_value_sd`, over the rows up to the end of `series`.
+    """
+    end = int(series.steps[-1])
+    logged = trace[name].finite().until(end) if name in trace else series
+    sd = single_value_sd(logged.values, window_points(trace, name, logged))
+    return sd * math.sqrt(episodes_per_point(trace, name, logged))
+
+
+def max_episode_sd(trace: Trace, name: str) -> float:
+    """Return the most that a single episode may scatter by, as windows and rows overlap.
+
+    From the window where the log states it, else the smallest of the estimates.
+    """
+    logged = trace[name].finite()
+    sd = 2 * scatter_of_window(trace, name) * math.sqrt(episodes_per_point(trace, name, logged))
+    return sd or episode_sd(trace, name, logged)
 
 
 def scatter_of_window(trace: Trace, name: str) -> float:

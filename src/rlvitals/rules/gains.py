@@ -24,6 +24,7 @@ from rlvitals.rules.untaught import at_top
 from rlvitals.signals.finite import ROUNDING, Array
 from rlvitals.signals.noise import line_fit
 from rlvitals.signals.outcome_change import MIN_SHARE_LOST, outcome_change
+from rlvitals.signals.outcome_course import LateLoss, late_loss
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
@@ -44,6 +45,11 @@ FILTER_SETTINGS = (
     "filter_groups", "dynamic_sampling", "dynamic_filter", "zero_std_filter", "difficulty",
 )  # fmt: skip
 MIN_ANSWER_LOSS = 0.2  # of the answers
+MIN_LATE_BATCHES = 24  # batches
+MIN_ANSWER_SHARE = 0.25  # of the gain
+# Standard errors. Of batches of 4 to 16 answers, half of them right, at most 20 in 10,000 runs of
+# 30 to 200 batches pass (simulated).
+MIN_ANSWER_ERRORS = 4.0
 MIN_SHARE_EVALUATIONS = 20
 SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
@@ -215,26 +221,17 @@ def early_loss(values: Array) -> tuple[float, float] | None:
     return float(values[0]), float(np.median(tail))
 
 
-def late_loss(values: Array) -> tuple[float, float] | None:
-    """Return the best level and the last of shares of right answers that were lost; else None.
+def late_answer_loss(values: Array) -> LateLoss | None:
+    """Return the loss of shares of right answers that were lost late in a run; else None.
 
-    `values` [n] are one a batch. The last eighth of them lies a fifth of the answers below the best
-    eighth before it, which is a quarter of what was gained, and more than batches scatter.
+    `values` [n] are one a batch. Their last tenth lies a fifth of the answers below the best one,
+    which is a quarter of what was gained, and more than batches scatter.
     """
-    width = len(values) // 8
-    if width < MIN_BLOCK or values.min() < 0 or values.max() > 1:
+    if len(values) < MIN_LATE_BATCHES or values.min() < 0 or values.max() > 1:
         return None
-    course = np.convolve(values, np.ones(width) / width, "valid")
-    best, last = float(course.max()), float(course[-1])
-    gain = best - float(course[: int(course.argmax()) + 1].min())
-    from_batch_to_batch = float(np.diff(values).std()) / math.sqrt(2)
-    scatter = max(from_batch_to_batch, float(values[-width:].std(ddof=1)))
-    error = scatter * math.sqrt(2 / width)
-    # Of batches of 4 to 16 answers, half of them right, at most 15 in 10,000 runs of 30 to 200
-    # batches pass four standard errors (simulated).
-    if best - last < max(MIN_ANSWER_LOSS, 0.25 * gain, 4.0 * error):
-        return None
-    return best, last
+    late = late_loss(values)
+    min_loss = max(MIN_ANSWER_LOSS, MIN_ANSWER_ERRORS * late.error)
+    return late if late.loss >= min_loss and late.share >= MIN_ANSWER_SHARE else None
 
 
 def after_loss(trend: Standing, values: Array, *, late: bool) -> Standing:
@@ -242,10 +239,10 @@ def after_loss(trend: Standing, values: Array, *, late: bool) -> Standing:
     levels = early_loss(values) if trend.state == "unknown" else None
     if levels is not None:
         return replace(trend, state="falling", why="", first=levels[0], last=levels[1])
-    levels = late_loss(values) if late and trend.state != "falling" else None
-    if levels is None:
+    loss = late_answer_loss(values) if late and trend.state != "falling" else None
+    if loss is None:
         return trend
-    return replace(trend, state="fallen back", why="", best=levels[0], last=levels[1])
+    return replace(trend, state="fallen back", why="", best=loss.best, last=loss.last)
 
 
 def few_returns(trace: Trace) -> Standing | None:

@@ -6,7 +6,6 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
-from rlvitals.rules.course import PLAIN, course_of, falls
 from rlvitals.rules.curves import (
     AMPLE,
     AT_ONCE,
@@ -14,10 +13,11 @@ from rlvitals.rules.curves import (
     PARTS,
     PLAINLY,
     fell_back,
+    gain_after_dip,
     is_back_at_start,
     proven_loss,
 )
-from rlvitals.rules.episode_window import scatter_of_window
+from rlvitals.rules.episode_window import max_episode_sd, scatter_of_window
 from rlvitals.rules.falling import full
 from rlvitals.rules.gains import MIN_POINTS
 from rlvitals.rules.known_task import knows_way, task
@@ -45,6 +45,7 @@ from rlvitals.signals.outcome_change import (
     OutcomeChange,
     outcome_change,
 )
+from rlvitals.signals.outcome_course import PLAIN, Course, course_of, falls
 from rlvitals.types import Trace
 
 STATES: dict[Answer, State] = {
@@ -69,23 +70,25 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
     block_change = change(trace, trend.metric, values, trend.material)
     if block_change is None:
         return trend
+    course = course_of(values)
     if block_change.answer == "cannot tell":
-        return _likely_standing(trace, trend, values, block_change)
+        return _likely_standing(trace, trend, values, block_change, course)
     small = block_change.answer == "rose" and not _counts(trace, trend, values, block_change)
-    dip = is_back_at_start(trace, trend.metric, values, trend.last, trend.material)
-    if (small and block_change.high > trend.material) or (block_change.answer == "rose" and dip):
+    dip = gain_after_dip(trace, trend.metric, values, trend.material)
+    is_back = block_change.answer == "rose" and is_back_at_start(dip, trend.material)
+    if is_back or (small and block_change.high > trend.material):
         return trend
     part_lost = block_change.answer == "rose" and block_change.share_lost >= MIN_SHARE_LOST
     if part_lost or (block_change.answer == "lost" and block_change.share_lost < HALF):
         return replace(
             trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
         )
-    if block_change.answer == "lost" and course_of(values).keeps(trend.material):
+    if block_change.answer == "lost" and course.keeps(trend.material):
         return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
     poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
     poor = poor and not _is_large_gain(trace, trend, values, block_change)
     if (small or block_change.answer == "flat") and not poor:
-        return flat_unless_good(trace, trend, values, block_change)
+        return flat_unless_good(trace, trend, values, block_change, course)
     last = block_change.last if block_change.answer == "lost" else trend.last
     best = block_change.best if block_change.answer == "lost" else trend.best
     if small and not knows_way(trace, trend.metric, values):
@@ -110,9 +113,13 @@ def _is_large_gain(
     And the gain is more than its own standard error. A mean over many episodes is compared with the
     scatter of one, which may be far larger. False where the task's span tells.
     """
-    exceeds_error = 3 * block_change.low + block_change.high > 0  # the middle beyond half a width
-    is_large = exceeds_error and trend.last - trend.first > 4 * trend.material
+    is_large = _leans_up(block_change) and trend.last - trend.first > 4 * trend.material
     return is_large and not knows_way(trace, trend.metric, values)
+
+
+def _leans_up(level: OutcomeChange) -> bool:
+    """Return True if a gain is more than its own standard error: half the half of its interval."""
+    return 3 * level.low + level.high > 0
 
 
 def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
@@ -140,13 +147,12 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
 
 
 def flat_unless_good(
-    trace: Trace, trend: Standing, values: Array, level: OutcomeChange
+    trace: Trace, trend: Standing, values: Array, level: OutcomeChange, course: Course
 ) -> Standing:
     """Return a flat standing, unless the log has a sign that its level may be a good one.
 
     Blocks of a smoothed outcome scatter by its own swings: its last fifth has to tell the same.
     """
-    course = course_of(values)
     ends_below = trend.first - trend.last > trend.material
     if course.gain > max(trend.material, PLAIN * course.noise) and not ends_below:
         return trend  # it moved and came back: whether it kept its gain is for other rules
@@ -198,41 +204,40 @@ def _is_sure_at_first(trace: Trace) -> bool:
 
 
 def _likely_standing(
-    trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange
+    trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange, course: Course
 ) -> Standing:
-    """Return the standing of an outcome of which the blocks prove nothing."""
-    if _ends_below_its_best(trace, trend, block_change):
+    """Return the standing of an outcome of which the blocks prove nothing.
+
+    One that rose significantly and ends half of that gain below its best has fallen back, unless it
+    is a mean over the last episodes of which few have ended.
+    """
+    series = trace[trend.metric].finite()
+    is_lost = block_change.stands_out and HALF <= block_change.share_lost < np.inf
+    is_lost = is_lost and block_change.best - trend.last >= trend.material
+    if is_lost and series.steps[-1] >= full(trace, trend.metric, series):
         return replace(trend, state="fallen back", why="", best=block_change.best)
-    level = _likely_level(trace, trend, values)
+    level = _likely_level(trace, trend, values, course)
     if level is not None:
-        flat = flat_unless_good(trace, trend, values, level)
+        flat = flat_unless_good(trace, trend, values, level, course)
         return no_gain(flat) if flat.state == "flat" else flat
     return replace(trend, why=trend.why + _more(trend.metric, block_change))
 
 
-def _ends_below_its_best(trace: Trace, trend: Standing, level: OutcomeChange) -> bool:
-    """Return True if an outcome rose significantly and ends half of that gain below its best.
-
-    False for a mean over the last episodes of which few have ended.
-    """
-    lost = HALF <= level.share_lost < np.inf and level.best - trend.last >= trend.material
-    series = trace[trend.metric].finite()
-    is_full = series.steps[-1] >= full(trace, trend.metric, series)
-    return level.stands_out and lost and bool(is_full)
-
-
-def _likely_level(trace: Trace, trend: Standing, values: Array) -> OutcomeChange | None:
+def _likely_level(
+    trace: Trace, trend: Standing, values: Array, course: Course
+) -> OutcomeChange | None:
     """Return the change of an outcome that excludes a large gain and shows no medium one.
 
     None where it shows one, where it swings, and where the task's span tells.
     """
-    swings = falls(course_of(trace[trend.metric].finite().values)) > 2  # noqa: PLR2004 - again and again
+    swings = falls(course) > 2  # noqa: PLR2004 - again and again
     gained = trend.low > 0 or trend.last - trend.first > trend.material
     if swings or gained or knows_way(trace, trend.metric, values):
         return None
     large = 0.8  # Cohen 1988: a large effect
-    level = outcome_change(values, min_sd=large, anew=trend.metric == EVALUATED)
-    if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD:
+    max_sd, anew = max_episode_sd(trace, trend.metric), trend.metric == EVALUATED
+    level = outcome_change(values, min_sd=large, max_sd=max_sd, anew=anew)
+    if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD or _leans_up(level):
         return None
     sd = (level.last - level.first) / level.size if level.size else 0.0
     return level if level.best - level.first <= large * sd else None
@@ -293,7 +298,9 @@ def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeCh
     Where it is a single value's scatter, that of the blocks, which holds slow noise, does as well.
     """
     anew = name == EVALUATED
-    result = None if knows_way(trace, name, values) else outcome_change(values, anew=anew)
+    max_sd = max_episode_sd(trace, name)
+    known = knows_way(trace, name, values)
+    result = None if known else outcome_change(values, max_sd=max_sd, anew=anew)
     if result is not None and result.answer == "flat":
         return result
     return outcome_change(values, margin=material, anew=anew)

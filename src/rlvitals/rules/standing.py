@@ -1,6 +1,5 @@
 """Direction of a run's outcome with its interval, by which rules weigh a symptom."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +12,7 @@ from rlvitals.rules.curves import (
     PARTS,
     by_steps,
     fell_back,
-    has_late_loss,
+    gain_after_dip,
     holds_early_gain,
     is_back_at_start,
     learned_before,
@@ -21,7 +20,7 @@ from rlvitals.rules.curves import (
     rises,
     rose_early,
 )
-from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
+from rlvitals.rules.episode_window import episode_sd, scatter_of_window
 from rlvitals.rules.known_task import environment, task
 from rlvitals.rules.paid import longer_way, pays_in_full
 from rlvitals.rules.remembered import cache_by_trace
@@ -295,15 +294,15 @@ def _when_rising(  # noqa: PLR0913, PLR0917 - as above
     trace: Trace, name: str, full_series: Series, series: Series, low: float, material: float
 ) -> tuple[State, str]:
     """Return the state of an outcome that ends above its first fifth, and what speaks against."""
-    _, last = first_last_change(series.values) or (np.nan, np.nan)
-    outcome_end = trace, name, full_series.values, last, material
-    if len(series) == len(full_series) and is_back_at_start(*outcome_end):
+    is_complete = len(series) == len(full_series)
+    dip = gain_after_dip(trace, name, series.values, material) if is_complete else None
+    if dip is not None and is_back_at_start(dip, material):
         # A first level that scatters by as much as was gained excludes no gain.
-        known = task(trace, name, full_series.values) is not None
-        if known and is_back_at_start(*outcome_end, errors=0):
+        if dip[0] < material and task(trace, name, full_series.values) is not None:
             return "flat", ""
         return "unknown", "it fell at first and ends no higher than it began"
-    return "rising" if low > 0 or not has_late_loss(series.values) else "unknown", ""
+    change = low <= 0 and block_test.outcome_change(series.values)
+    return "unknown" if change and change.share_lost >= block_test.MIN_SHARE_LOST else "rising", ""
 
 
 def _without_trend(  # noqa: PLR0913, PLR0917 - as above
@@ -313,8 +312,8 @@ def _without_trend(  # noqa: PLR0913, PLR0917 - as above
     if holds_early_gain(trace, name, full_series.values, last, material):
         return "holding its best"
     known = len(series) == len(full_series) and task(trace, name, full_series.values) is not None
-    fell = known and is_back_at_start(trace, name, full_series.values, last, material, errors=0)
-    poor = fell or never_better(series.values, first, last, material)
+    dip = gain_after_dip(trace, name, full_series.values, material) if known else None
+    poor = bool(dip and dip[0] < material) or never_better(series.values, first, last, material)
     flat = low <= 0 and poor and name.endswith("return")
     return _when_flat(trace, name, full_series, series, last, material) if flat else "unknown"
 
@@ -366,18 +365,10 @@ def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
             return of_start, f"{OF_A_SCORE:.0%} of its first level"
         return material, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
     # Batches of language models have a test of their own: `answers.by_batches`.
-    sd = 0.0 if trace.profile in kinds.LANGUAGE else _single_sd(trace, name, full_series)
+    sd = 0.0 if trace.profile in kinds.LANGUAGE else episode_sd(trace, name, full_series)
     if sd:
         return block_test.MIN_GAIN_SD * sd, OF_ITS_SCATTER
     return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
-
-
-def _single_sd(trace: Trace, name: str, full_series: Series) -> float:
-    """Return the scatter of a single value: all that is left where zero and span are not known."""
-    end = int(full_series.steps[-1])
-    logged = trace[name].finite().until(end) if name in trace else full_series
-    sd = block_test.single_value_sd(logged.values, window_points(trace, name, logged))
-    return sd * math.sqrt(episodes_per_point(trace, name, logged))
 
 
 def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bool:

@@ -1,10 +1,11 @@
 """Severity of a symptom by the outcome: a warning where the outcome stalls, else a note."""
 
-from rlvitals.metrics.catalogue.outcome import ACCURACY
+from rlvitals.metrics.absence import describe_absence
+from rlvitals.metrics.catalogue.outcome import ACCURACY, SUCCESS_RATE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules.answers import answers, learning_trend
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
-from rlvitals.rules.standing import Standing
+from rlvitals.rules.standing import LEAST, Standing
 from rlvitals.types import Series, Trace
 
 Sentences = tuple[str, ...]
@@ -71,5 +72,7 @@ def by_learning(  # noqa: PLR0913, PLR0917 - the fields of one finding
 def clear_by_answers(trace: Trace) -> Clear | Undecided:
     """Clear what the outcome speaks for, if right answers say so: a total may be what is gamed."""
     if answers(trace) is None:
-        return Undecided("no reward for right answers is logged", (ACCURACY.name,))
+        lacks = "no reward for right answers is logged"
+        lacks = describe_absence(trace, lacks, ACCURACY, SUCCESS_RATE, min_count=LEAST)
+        return Undecided(lacks, (ACCURACY.name,))
     return Clear()

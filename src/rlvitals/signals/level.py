@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from rlvitals.signals.finite import Array, finite, scale_to_unit, unscale
 
 Flags = NDArray[np.bool_]
+MIN_CHANGE_VALUES = 4  # of which the first and the last fifth are levels
 
 
 def stays_above(values: Array, limit: float, window: int, share: float) -> tuple[int, int] | None:
@@ -52,7 +53,7 @@ def first_last_change(values: Array, share: float = 0.2) -> tuple[float, float] 
     """
     x = finite(values)
     count = max(round(share * x.size), 1)
-    if x.size < 4 or 2 * count > x.size:  # noqa: PLR2004
+    if x.size < MIN_CHANGE_VALUES or 2 * count > x.size:
         return None
     unit, exponent = scale_to_unit(x)
     first, last = _trimmed_mean(unit[:count]), _trimmed_mean(unit[-count:])

@@ -103,6 +103,22 @@ class _Blocks:
         return self.scatter * math.sqrt(self.length)
 
     @property
+    def size(self) -> float:
+        """Gain in standard deviations of a single value; infinite without noise."""
+        if abs(self.gain) <= ROUNDING:
+            return 0.0
+        sd = self.one_value
+        return self.gain / sd if sd else math.copysign(math.inf, self.gain)
+
+    def single_sd(self, limit: float) -> float:
+        """Return `one_value`; at most `limit` where blocks are shorter than the values' memory.
+
+        There blocks scatter by the curve itself, which the root of their length would scale as if
+        it were noise.
+        """
+        return self.one_value if self.needed <= self.length else min(self.one_value, limit)
+
+    @property
     def half(self) -> float:
         """Half the interval of the gain: Student's t on the blocks of two thirds."""
         third = self.head.size
@@ -166,42 +182,42 @@ class _Blocks:
 
 
 def outcome_change(
-    values: Array, *, margin: float | None = None, min_sd: float = MIN_GAIN_SD, anew: bool = False
+    values: Array,
+    *,
+    margin: float | None = None,
+    min_sd: float = MIN_GAIN_SD,
+    max_sd: float = math.inf,
+    anew: bool = False,
 ) -> OutcomeChange | None:
     """Test the change of an outcome over a complete run. `None` for fewer than 10 finite values.
 
-    `margin` is the smallest relevant gain, in the unit of the outcome; by default `min_sd`
-    standard deviations of a single value, estimated from the scatter of block means, which does
-    not depend on smoothing. In this order: `lost` where at least a third of the gain is lost at
-    the end and a bootstrap of the blocks' scatter, with the best selected in each draw, rarely
-    gives such a fall; `rose` and `fell` where the interval of last - first third excludes 0;
-    `flat` where its upper end is below the margin and no later level exceeds the first third.
-    `anew`: the values are evaluations. Their noise is independent, so that a loss is tested on
-    short blocks.
+    `margin` is the smallest relevant gain, in the unit of the outcome; by default `min_sd` standard
+    deviations of a single value, estimated from the scatter of block means, which does not depend
+    on smoothing (`max_sd`: see `_Blocks.single_sd`). In this order: `lost` where a third of the
+    gain is lost late and a bootstrap of the blocks rarely gives such a fall; `rose` and `fell`
+    where the interval of last - first third excludes 0; `flat` where its upper end is below the
+    margin and no later level above the first third. `anew`: evaluations, of independent noise.
     """
     x = finite(values)
     if x.size < MIN_CHANGE_POINTS:
         return None
     unit, exponent = scale_to_unit(clip_extremes(x))
     centre = float(np.median(unit))
-    fine = _blocks(unit - centre)
-    blocks = _coarse(fine, unit - centre)
+    blocks = _coarse(fine := _blocks(unit - centre), unit - centre)
     gain, half = blocks.gain, blocks.half
-    with np.errstate(over="ignore"):  # a margin beyond every float: nothing counts
-        unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
-    min_gain = min_sd * blocks.one_value if margin is None else unit_margin
     short = _blocks(unit - centre, anew=True) if anew else fine
-    own = min_sd * short.noise * math.sqrt(short.length) if margin is None else unit_margin
+    with np.errstate(over="ignore"):  # a margin beyond every float: nothing counts
+        unit_margin, unit_sd = (float(np.ldexp(v, -exponent)) for v in (margin or 0.0, max_sd))
+    by_scatter = (blocks.single_sd(unit_sd), short.noise * math.sqrt(short.length))
+    min_gain, own = (unit_margin if margin is not None else min_sd * sd for sd in by_scatter)
     share, chance = short.fall(own, sure=anew or blocks is fine)
     answer: Answer = "lost" if chance <= SIGNIFICANCE_LEVEL else _answer(blocks, min_gain)
     end = short.course[-1] if answer == "lost" else blocks.tail.mean()
-    levels = (float(blocks.head.mean()), float(end), float(short.course.max()))
-    first, last, best = (unscale(level + centre, exponent) for level in levels)
-    low, high = (unscale(limit, exponent) for limit in (gain - half, gain + half))
-    sd = blocks.one_value
-    size = 0.0 if abs(gain) <= ROUNDING else gain / sd if sd else math.copysign(math.inf, gain)
+    levels: tuple[float, ...] = blocks.head.mean(), end, short.course.max()
+    levels = (*(level + centre for level in levels), gain - half, gain + half)
+    first, last, best, low, high = (unscale(level, exponent) for level in levels)
     more = _more(x.size, gain, half, min_gain) if answer == "cannot tell" else 0
-    counts, above = (x.size, blocks.means.size), blocks.stands_out()
+    counts, size, above = (x.size, blocks.means.size), blocks.size, blocks.stands_out()
     return OutcomeChange(
         answer, *counts, first, last, best, low, high, size, share, chance, more, above
     )

@@ -41,7 +41,6 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.course import NOISE, course_of
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -56,6 +55,7 @@ from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
 from rlvitals.rules.weigh import content
 from rlvitals.rules.width import DECIDED, max_entropy, width
+from rlvitals.signals.outcome_course import NOISE, course_of
 from rlvitals.types import Series, Trace
 
 # p = .95 and p = .99 of two actions.

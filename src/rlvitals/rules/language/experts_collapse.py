@@ -28,6 +28,7 @@ between models, so only the run's own start is a scale.
   Routers".
 """
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.optimiser import EXPERT_IMBALANCE, ROUTER_LOSS
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import kinds
@@ -56,7 +57,10 @@ def check(trace: Trace) -> Answer:
         if isinstance(answer, Finding):
             return answer
     # No run must log these: only a mixture of experts can.
-    return Clear() if judged_any else Undecided("no load of experts is logged")
+    if judged_any:
+        return Clear()
+    lacks = "no load of experts is logged"
+    return Undecided(describe_absence(trace, lacks, EXPERT_IMBALANCE, ROUTER_LOSS, min_count=LEAST))
 
 
 def _compare_with_start(trace: Trace, metric: Metric, load: Series, floor: float) -> Answer:

@@ -65,7 +65,7 @@ MIN_FIRST_SHARE = 0.95  # of responses, or of groups
 # Before 0.27 TRL's `reward_std` was the mean of the groups' spreads, and no share was logged.
 GROUP_SPREAD_FRAMEWORKS = ("trl-grpo", "unsloth")
 
-NO_SPREAD = "no gradient norm is logged beside the spread of a group's rewards"
+NO_SPREAD = "gradient norm and spread of a group's rewards are not both logged"
 NEEDED_NAMES = (GRAD_NORM.name, GROUP_ZERO_STD.name)
 
 Fact = tuple[str, str, Severity, Bound]  # summary, metric, severity, bound

@@ -28,6 +28,7 @@ At the end of a run that has learned its prompts this is success, and the note s
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE
 from rlvitals.metrics.catalogue.reward import GROUP_ALL_RIGHT, GROUP_ALL_WRONG
 from rlvitals.metrics.catalogue.rollouts import (
@@ -73,7 +74,8 @@ VERIFIER = "a verifier that scores every answer alike"
 def check(trace: Trace) -> Answer:
     """Ask what dynamic sampling needs and keeps, then who waits for whom."""
     if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
-        return Undecided("neither dynamic sampling nor the time of responses is logged")
+        lacks = "neither dynamic sampling nor the time of responses is logged"
+        return Undecided(describe_absence(trace, lacks, *LOOKED_AT, min_count=LEAST))
     for ask in (_more_batches, _low_kept_share, _stragglers):
         finding = ask(trace)
         if finding is not None:

@@ -48,7 +48,8 @@ def check(trace: Trace) -> Answer:
     """Compare the coefficient with its start, and KL with its target or its own past."""
     coefficient = _coefficient(trace)
     if coefficient is None or len(coefficient) < LEAST:
-        return Undecided("the KL coefficient is neither logged nor implied", (KL_COEF.name,))
+        reason = f"fewer than {LEAST} KL coefficients are logged or implied"
+        return Undecided(reason, (KL_COEF.name,))
     first = start(coefficient)
     tail = max(LEAST // 4, len(coefficient) // 10)
     last = median(coefficient.tail(tail).values)

@@ -23,6 +23,7 @@ Right answers may need more steps than wrong ones: then they rise with the lengt
 - Liu et al. 2025, "Understanding R1-Zero-Like Training" (Dr. GRPO).
 """
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.metrics.catalogue.rollout_metrics import LENGTH_REWARD_CORRELATION
 from rlvitals.metrics.catalogue.rollouts import STATISTIC
@@ -31,7 +32,7 @@ from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start
 from rlvitals.rules.weigh import by_learning, clear_by_answers, content
-from rlvitals.signals.level import first_last_change
+from rlvitals.signals.level import MIN_CHANGE_VALUES, first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
@@ -52,7 +53,11 @@ def check(trace: Trace) -> Answer:
     first = None if lengths is None else start(lengths)
     levels = None if lengths is None else first_last_change(lengths.values)
     if not first or levels is None:
-        return Undecided("the length of replies is not logged", (LENGTH_MEAN.name,))
+        lacks = "the length of replies is not logged"
+        return Undecided(
+            describe_absence(trace, lacks, LENGTH_MEAN, min_count=MIN_CHANGE_VALUES),
+            (LENGTH_MEAN.name,),
+        )
     correlation = trace[LENGTH_REWARD_CORRELATION.name]
     limit = MIN_LENGTH_CORRELATION.on(trace)
     is_longer = levels[1] > LONGER_FACTOR * first

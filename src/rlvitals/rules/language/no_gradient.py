@@ -54,7 +54,8 @@ def check(trace: Trace) -> Answer:
         return spread
     if contrast is None or norm is None:
         wants = (GRAD_NORM.name, GROUP_ZERO_STD.name)
-        return Undecided("no gradient norm is logged beside the spread of a group's rewards", wants)
+        lacks = "gradient norm and spread of a group's rewards are not both logged"
+        return Undecided(lacks, wants)
     differing, min_updates = contrast
     _, rows, _ = np.intersect1d(norm.steps, differing.steps, return_indices=True)
     norms = norm.where(rows).finite()

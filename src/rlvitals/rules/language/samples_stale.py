@@ -26,6 +26,7 @@ the framework counts samples instead of updates (PipelineRL), only its own limit
 - PrimeIntellect-ai/prime-rl issue 964: a collapse of an asynchronous run.
 """
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.optimiser import POLICY_LAG
 from rlvitals.metrics.catalogue.rollouts import CANCELLED_SHARE
 from rlvitals.metrics.metric import Bound
@@ -52,7 +53,11 @@ def check(trace: Trace) -> Answer:
     if lag is not None and limit is not None:
         finding = _finding(trace, POLICY_LAG.name, lag, limit)
     elif cancelled is None:
-        return Undecided("the age of the samples is not logged", (POLICY_LAG.name,))
+        lacks = "the age of the samples is not logged"
+        return Undecided(
+            describe_absence(trace, lacks, POLICY_LAG, CANCELLED_SHARE, min_count=SHORT_WINDOW),
+            (POLICY_LAG.name,),
+        )
     if finding is None and cancelled is not None:
         limit = MAX_CANCELLED_SHARE.bound(trace, "default")
         finding = _finding(trace, CANCELLED_SHARE.name, cancelled, limit)

@@ -25,6 +25,7 @@ a saving, and this is a note. One turn at most is no agent, and is not asked abo
 - Xue et al. 2025, "SimpleTIR", on void turns in multi-turn tool use.
 """
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.language import TOOL_CALLS, TOOL_FAILURES
 from rlvitals.metrics.catalogue.rollouts import TURNS_MAX, TURNS_MEAN, TURNS_MIN
 from rlvitals.metrics.metric import Bound
@@ -51,7 +52,8 @@ AN_AGENT = 2.0  # turns at most: fewer are a question and its answer
 def check(trace: Trace) -> Answer:
     """Ask whether calls vanish, then whether they fail, then where the turns have gone."""
     if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
-        return Undecided("neither tools nor turns are logged")
+        lacks = "neither tools nor turns are logged"
+        return Undecided(describe_absence(trace, lacks, *LOOKED_AT, min_count=LEAST))
     for ask in (_vanish, _fail, _no_turn_left, _one_turn_left):
         finding = ask(trace)
         if finding is not None:

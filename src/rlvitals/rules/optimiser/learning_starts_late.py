@@ -26,8 +26,10 @@ With a budget known this rule counts by the budget; without one a run that goes 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS, UPDATES
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
@@ -62,7 +64,8 @@ def check(trace: Trace) -> Answer:
         s for name in TRACES if (s := trace.get(name)) is not None and s.finite().values.any()
     ]
     if not logged:
-        return _no_update(trace) or Undecided("no update is logged", (UPDATES.name,))
+        lacks = describe_absence(trace, "no update is logged", VALUE_LOSS, POLICY_LOSS)
+        return _no_update(trace) or Undecided(lacks, (UPDATES.name,))
     first = min(int(s.finite().where(s.finite().values != 0).steps[0]) for s in logged)
     if trace.budget is None and goes_on(trace):
         return Undecided("the run goes on, and how long it will be is not known", ("total_steps",))

@@ -38,6 +38,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, LOSS_SCALE, WEIGHT_NORM
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import (
@@ -100,7 +101,8 @@ def check(trace: Trace) -> Answer:
         if series is not None and (note := _no_variance(metric.name, series)):
             return note
     if not watched:
-        return Undecided("no loss, KL or gradient norm is logged", (LOSS.name, GRAD_NORM.name))
+        nothing = "no loss, KL or gradient norm is logged"
+        return Undecided(describe_absence(trace, nothing, *WATCHED), (LOSS.name, GRAD_NORM.name))
     return Clear()
 
 

@@ -27,6 +27,7 @@ SAC's and DQN's losses are no policy losses and are not looked at.
 
 import numpy as np
 
+from rlvitals.metrics.absence import siblings
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.metrics.catalogue.policy import APPROX_KL, LOSS
 from rlvitals.metrics.metric import Bound
@@ -61,7 +62,7 @@ def check(trace: Trace) -> Answer:
     second = _second_sign(trace, stretch)
     if second is None:
         return Undecided(
-            "the policy loss is zero, and no KL is logged that says whether the policy moves",
+            "the policy loss is zero, and no KL is logged there that says whether the policy moves",
             (APPROX_KL.name, GRAD_NORM.name),
         )
     if not second:
@@ -91,13 +92,13 @@ def _size(series: Series) -> Series:
 
 def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     """Say what else shows that nothing moves; empty if it moves, None if nothing can tell."""
-    has_kl = False
-    for metric, limit in ((APPROX_KL, STILL), (GRAD_NORM, ZERO.on(trace))):
+    has_kl, estimates = False, (APPROX_KL, *siblings(APPROX_KL))
+    for metric, limit in (*((kl, STILL) for kl in estimates), (GRAD_NORM, ZERO.on(trace))):
         series = trace.get(metric.name)
         during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
             # A gradient norm that is not zero may be the critic's: it confirms, it does not clear.
-            has_kl = has_kl or metric is APPROX_KL
+            has_kl = has_kl or metric in estimates
             middle = float(np.median(np.abs(during.values)))
             if middle < limit:
                 return f"{metric.title} is {middle:.2g} in the median of these updates"

@@ -43,6 +43,7 @@ tell, and `return-collapse` speaks.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
@@ -53,7 +54,7 @@ from rlvitals.rules.episode_window import POINTS, memory
 from rlvitals.rules.falling import PROMPT, SHOWS, Fall, fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import KL_SPIKE, jumps
-from rlvitals.rules.standing import label, least_that_counts, outcome, up
+from rlvitals.rules.standing import label, least_that_counts, outcome, standing, up
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
@@ -97,7 +98,7 @@ def check(trace: Trace) -> Answer:
     """Find where the critic broke, ask what the outcome did and whether the policy had moved."""
     picked = outcome(trace)
     if picked is None:
-        return Undecided("no outcome is logged", ("outcome/return",))
+        return Undecided(standing(trace).why, ("outcome/return",))
     kl, clip = (trace.numbers(metric.name) for metric in (APPROX_KL, CLIP_FRACTION))
     by_kl = not (kl is None and clip is None)
     if not by_kl and (LEARNING_RATE.name not in trace or not _discrete(trace)):
@@ -334,7 +335,8 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
     if not by_kl:
         evidence.append("neither entropy nor learning rate had changed in the rows before")
     counter = ["the outcome has recovered since"] if recovers else []
-    counter += [] if by_kl else ["no KL is logged: weights lost at that step would look alike"]
+    lacks = describe_absence(trace, "no KL is logged", APPROX_KL, CLIP_FRACTION)
+    counter += [] if by_kl else [f"{lacks}: weights lost at that step would look alike"]
     end = f"; it is back at {sign * drop.last:.4g}" if recovers else ""
     return Finding(
         f"{label(name)} breaks at step {step:,}, from {sign * drop.before:.4g} to "

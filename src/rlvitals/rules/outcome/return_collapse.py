@@ -17,8 +17,8 @@ A run that does not go on is warned of at less. Where no rise and no flat line i
 block stood significantly above the first third, and half of that gain is gone at the end. Where the
 span of the task is not known: a third of the gain is gone over the last tenth, and gain and loss
 are six standard deviations of the change from one block of twenty to the next. A
-share of right answers is warned of where its last eighth lies a fifth of the answers below its best
-eighth: the share's span is known, and so is how batches scatter.
+share of right answers is warned of where its last tenth lies a fifth of the answers below its best
+tenth: the share's span is known, and so is how batches scatter.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
@@ -48,20 +48,11 @@ from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import answers, prefer_evaluation, verdict_trend
-from rlvitals.rules.course import (
-    LAST,
-    MIN_LATE_SHARE,
-    NOISE,
-    Course,
-    course_of,
-    falls,
-    is_back,
-    plainly_lost,
-)
+from rlvitals.rules.course import MIN_LATE_SHARE, plainly_lost
 from rlvitals.rules.curves import proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
-from rlvitals.rules.gains import MIN_ANSWER_LOSS, late_loss
+from rlvitals.rules.gains import MIN_ANSWER_LOSS, late_answer_loss
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.paid import longer_way
@@ -85,6 +76,7 @@ from rlvitals.rules.standing import (
     slow_swing,
     up,
 )
+from rlvitals.signals.outcome_course import LAST, NOISE, Course, course_of, falls, is_back
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-collapse")
@@ -148,7 +140,7 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
     if up(name) < 0 or course.total_gain <= 0:
         return None
     of_answers = trace.profile in kinds.LANGUAGE or name in SHARES
-    if of_answers and late_loss(series.values) is not None:
+    if of_answers and late_answer_loss(series.values) is not None:
         limit = Bound(trend.best - MIN_ANSWER_LOSS, "a fifth of the answers below its best")
         finding = _finding(name, series, course, LOST.on(trace))
         return replace(finding, severity=Severity.WARNING, bound=limit)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
-from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
+from rlvitals.rules.course import plainly_lost
 from rlvitals.rules.gains import succeeds_throughout
 from rlvitals.rules.rule import (
     Answer,
@@ -44,6 +44,7 @@ from rlvitals.rules.rule import (
 )
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
 from rlvitals.signals.finite import Array
+from rlvitals.signals.outcome_course import Course, course_of, falls, is_back
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-oscillates")

@@ -28,6 +28,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
 from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
@@ -62,7 +63,8 @@ def check(trace: Trace) -> Answer:
     """Compare the directions of what is paid and of what is meant."""
     success_metric = _success(trace)
     if success_metric is None:
-        return Undecided("no success rate is logged", (SUCCESS_RATE.name,))
+        lacks = describe_absence(trace, "no success rate is logged", SUCCESS_RATE)
+        return Undecided(lacks, (SUCCESS_RATE.name,))
     name, success = success_metric
     if len(success) < LEAST:
         return Undecided(f"{name} has fewer than {LEAST} values", (name,))

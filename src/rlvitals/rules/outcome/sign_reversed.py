@@ -85,7 +85,8 @@ def check(trace: Trace) -> Answer:
     if picked is None or len(picked[1]) < MIN_SIGN_POINTS:
         return Undecided(f"fewer than {MIN_SIGN_POINTS} values of the outcome", (RETURN.name,))
     if entropy is None or most is None:
-        return Undecided("no entropy of discrete actions is logged", (ENTROPY.name,))
+        few = "" if most is None else f"{ENTROPY.name} has fewer than {MIN_SIGN_POINTS} numbers"
+        return Undecided(few or "no entropy of discrete actions is logged", (ENTROPY.name,))
     if why := too_early(trace):
         return Undecided(why, ("total_steps",))
     now, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)

@@ -45,6 +45,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, ENTROPY_COEF_LOSS
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.outcome import RETURN
@@ -259,7 +260,9 @@ def _by_entropy(trace: Trace) -> Answer:
     """Judge by entropy, where KL and clipping are not logged: a policy that moves changes it."""
     entropy = trace.get(ENTROPY.name)
     if entropy is None or len(entropy := entropy.finite()) < 2 * LEAST:
-        return Undecided("nothing tells how far updates went", (APPROX_KL.name, CLIP_FRACTION.name))
+        lacks = "nothing tells how far updates went"
+        lacks = describe_absence(trace, lacks, APPROX_KL, CLIP_FRACTION, min_count=LEAST)
+        return Undecided(lacks, (APPROX_KL.name, CLIP_FRACTION.name))
     level = float(np.abs(entropy.values).max())
     span = float(np.ptp(entropy.values)) / level if level > 0 else 0.0
     if span > SAME_ENTROPY.value or not level:

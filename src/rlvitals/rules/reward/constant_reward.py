@@ -44,6 +44,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.catalogue.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
@@ -82,8 +83,8 @@ LEAST = Threshold(
 )
 PART = 40  # updates: a part may need as long to be found by chance
 NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
-SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
-LEVELS = (SCORE.name, RETURN.name, REWARD.name)
+WANTED = (GROUP_STD, SCORE_STD, STD, SCORE, RETURN, REWARD)
+SPREADS, LEVELS = (tuple(metric.name for metric in half) for half in (WANTED[:3], WANTED[3:]))
 SOLVED = 0.95  # share of right answers
 SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
@@ -222,7 +223,8 @@ def _judge_run(trace: Trace) -> Answer:
     """Look at the spread of a batch of responses, else at an outcome that never changes."""
     picked = _constant(trace)
     if picked is None:
-        return Undecided("no spread of rewards and no outcome is logged", (STD.name,))
+        lacks = "no spread of rewards and no outcome is logged"
+        return Undecided(describe_absence(trace, lacks, *WANTED, min_count=UPDATES), (STD.name,))
     name, series, (first, last) = picked
     count = last - first + 1
     lasts = last == len(series) - 1 or count >= LASTING * len(series)
@@ -246,8 +248,7 @@ def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
     """Return the series to judge with the stretch over which it is constant."""
     language = trace.profile in kinds.LANGUAGE
     names = [*(SPREADS if language else ()), *LEVELS]
-    logged = [(n, s.finite()) for n in names if (s := trace.get(n)) is not None]
-    logged = [(n, s) for n, s in logged if len(s) >= UPDATES]
+    logged = [(n, s) for n in names if (s := trace.numbers(n, UPDATES)) is not None]
     if not logged:
         return None
     name, series = logged[0]

@@ -60,7 +60,8 @@ def check(trace: Trace) -> Answer:
     latency = trace.get(LATENCY.name)
     waits = None if latency is None else first_last_change(latency.values)
     if latency is None or waits is None:
-        return Undecided("latency is not logged: it may be what improved", (LATENCY.name,))
+        lacks = "is not logged" if latency is None else "has too few numbers"
+        return Undecided(f"latency {lacks}: it may be what improved", (LATENCY.name,))
     step = _frozen_since(latency.finite())
     # Where nearly all that arrives is served, throughput cannot rise: latency must not have either.
     longest = 1 + RELIEF if _serves_all(trace, levels[1]) else 1 - RELIEF

@@ -36,6 +36,7 @@ import math
 
 import numpy as np
 
+from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import ENTROPY_COEF
 from rlvitals.metrics.catalogue.optimiser import LOSS as TRAINING_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
@@ -135,7 +136,11 @@ def _by_error(trace: Trace, largest: float) -> Answer:
     """Judge by what a loss says of a typical error, beside the largest return."""
     name_and_errors = _errors(trace)
     if name_and_errors is None:
-        return Undecided("neither Q values nor a loss are logged", (Q_MEAN.name, LOSS.name))
+        lacks = "neither Q values nor a loss are logged"
+        return Undecided(
+            describe_absence(trace, lacks, Q_MEAN, LOSS, TRAINING_LOSS, min_count=2 * SHORT_WINDOW),
+            (Q_MEAN.name, LOSS.name),
+        )
     name, errors = name_and_errors
     tops = np.lib.stride_tricks.sliding_window_view(errors.values, SHORT_WINDOW)
     lowest, first = float(np.median(tops, axis=1).min()), start(errors) or 0.0

@@ -79,7 +79,7 @@ def check(trace: Trace) -> Answer:
     loss = trace[LOSS.name].finite()
     picked = outcome(trace)
     if picked is None or picked[0] == "optimiser/loss":
-        return Undecided("no outcome is logged to compare the value loss with", ("outcome/return",))
+        return Undecided("too little of an outcome is logged to compare with", ("outcome/return",))
     limit = _limit(trace, loss, picked[1])
     stretch = below(loss, limit.value, share=PERSISTENT)
     if stretch is None or not stretch.goes_on:

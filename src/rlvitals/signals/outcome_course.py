@@ -1,0 +1,129 @@
+"""The course of an outcome by blocks: what it gained, and what of that is lost at its end."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.finite import Array, clip_extremes, clip_outliers
+from rlvitals.signals.oscillation import turning_points
+from rlvitals.signals.spread import NORMAL_MAD, median, noise_sd
+
+NOISE = 3.0  # standard deviations of a block's mean
+HALF = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to be lost
+BLOCKS = 20
+PLAIN = 5.0  # standard deviations of a difference of blocks
+LAST = 2  # blocks, a tenth of the run
+NEWEST = 5  # values
+OUT = 0.75  # of a dip's depth
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The outcome by blocks: where it started, peaked and ended."""
+
+    blocks: np.ndarray[tuple[int], np.dtype[np.float64]]  # [about 20]
+    width: int  # points a block
+    peak: int  # index of the best block
+    gain: float  # over the first block
+    total_gain: float  # over the first level, which may lie below the first block
+    loss: float
+    noise: float  # standard deviation of a block's mean
+
+    def keeps(self, material: float) -> bool:
+        """Return True if a proven gain of at least `material` is there, and half of it is left."""
+        is_gain = self.gain > max(material, PLAIN * self.noise)
+        return is_gain and self.loss < HALF * self.total_gain
+
+
+@dataclass(frozen=True, slots=True)
+class LateLoss:
+    """The best tenth of an outcome and its last: what a run gained, and lost until its end.
+
+    Each caller states which share of the gain, and how many standard errors, it asks for.
+    """
+
+    best: float
+    last: float
+    gain: float  # from the level that the run begins with to the best tenth
+    error: float  # standard error of the loss by the differences between neighbouring values
+    swing: float  # the same by those between neighbouring blocks: slow noise is in it
+    peak: float  # share of the run before the best tenth
+    lasts: bool  # the end lies in the lower half of the loss, and the newest values do as well
+
+    @property
+    def loss(self) -> float:
+        """Return how far the last tenth lies below the best one, at least 0."""
+        return self.best - self.last
+
+    @property
+    def share(self) -> float:
+        """Return the share of the gain that is lost: 0 without a loss, infinite without a gain."""
+        if self.loss <= 0:
+            return 0.0
+        return self.loss / self.gain if self.gain > 0 else math.inf
+
+
+def course_of(values: Array) -> Course:
+    """Cut finite values [n] of an outcome, up = better, into about twenty blocks.
+
+    One outlier at either end is clipped: it is no level.
+    """
+    width = max(1, len(values) // BLOCKS)
+    blocks = block_means(clip_outliers(values), width)
+    peak = int(blocks.argmax())
+    best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
+    noise = (noise_sd(values) or 0.0) / float(np.sqrt(width))
+    start = min(float(blocks[0]), _first_level(values, width, float(blocks[0])))
+    gain = best - float(blocks[0])
+    return Course(blocks, width, peak, gain, best - start, best - end, noise)
+
+
+def _first_level(values: Array, width: int, first_block: float) -> float:
+    """Return the level that a run begins with, where the first block is proven to be above it."""
+    count = max(width // 4, 1)
+    level = float(values[:count].mean())
+    error = (noise_sd(values) or 0.0) / float(np.sqrt(count))
+    return level if first_block - level > NOISE * error else first_block
+
+
+def is_back(values: Array, course: Course) -> bool:
+    """See a dip that ended within the last block: the newest values have climbed out of it."""
+    newest = median(values[-max(NEWEST, course.width // 2) :]) or 0.0
+    best, low = float(course.blocks[course.peak]), float(course.blocks[course.peak :].min())
+    return newest - low > OUT * (best - low)
+
+
+def falls(course: Course) -> int:
+    """Count how often an outcome lost half of its range, after it had come back from the last."""
+    size = HALF * float(np.ptp(course.blocks))
+    turns = turning_points(course.blocks, max(size, NOISE * course.noise))
+    return int((np.diff(turns) < 0).sum())
+
+
+def late_loss(values: Array) -> LateLoss:
+    """Return what finite values [n], n >= 10, of an outcome lost after their best tenth.
+
+    Higher is better. A tenth is the mean of so many neighbouring blocks of `course_of`; the largest
+    and the smallest value are clipped to the next in rank.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        course = course_of(clip_extremes(values))
+        count = max(round(len(course.blocks) / 10), LAST)
+        levels = np.convolve(course.blocks, np.full(count, 1 / count), "valid")
+        changes = np.abs(np.diff(course.blocks))
+        # Differences of independent values, and of blocks, scatter by sqrt(2) more than each.
+        error = float(np.diff(values).std()) / math.sqrt(course.width * count)
+    swing = NORMAL_MAD * float(np.median(changes)) / math.sqrt(count)
+    peak, best, last = int(levels.argmax()), float(levels.max()), float(levels[-1])
+    low = bool((levels[-LAST:] < best - HALF * (best - last)).all())
+    return LateLoss(
+        best=best,
+        last=last,
+        gain=best - float(course.blocks[course.peak]) + course.total_gain,
+        error=error,
+        swing=swing,
+        peak=peak / len(course.blocks),
+        lasts=low and not is_back(values, course),
+    )
