@@ -64,10 +64,13 @@ def test_one_of_two_hundred_orders_passes():
     assert np.std(errors) == pytest.approx(1.0, abs=0.05)
 
 
-def test_five_rows_tell_of_a_run_that_is_over():
-    run = made.trace(outcome__return=[-17.6, -12.0, -8.5, -5.0, -4.0])
+def test_five_evaluations_tell_of_a_run_that_is_over():
+    values = [-17.6, -12.0, -8.5, -5.0, -4.0]
+    run = evaluated(values)
     assert verdict(run, ()).word is Word.UNKNOWN
     assert verdict(finished(run), ()).word is Word.LEARNING
+    averages = finished(made.trace(outcome__return=values))  # may be moving ones
+    assert verdict(averages, ()).word is Word.UNKNOWN
 
 
 @pytest.mark.parametrize(

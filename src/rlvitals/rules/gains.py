@@ -249,11 +249,13 @@ def few_returns(trace: Trace) -> Standing | None:
     """Return the standing of 8 or 9 returns that rise from one to the next; else None.
 
     By Kendall's test of their order, at 1 %. Fewer may be the first rows of a longer run: of a run
-    that is over, 5 are enough.
+    that is over, 5 evaluations are enough. Training returns may be moving averages, which rise five
+    times in a row by chance in 1 of 16.
     """
-    least = LEAST // 2 if liveness(trace).live is False else LEAST - 2
+    is_over = liveness(trace).live is False
     for name in (RETURN.name, EVAL_RETURN.name, REWARD.name):
         series = trace.numbers(name)
+        least = LEAST // 2 if is_over and name == EVAL_RETURN.name else LEAST - 2
         if series is None or not least <= len(series) < LEAST or learned_before(trace):
             continue
         if order_chance(series.values) <= 0.01:  # noqa: PLR2004
