@@ -2,10 +2,10 @@
 
     copies = find({0: identify(trackers, trace), ...})
 
-Two runs are one training where different trackers logged them, an outcome that both have moves and
-is the same at the same steps, and nothing that both have differs. Of two runs that go on, one may
-be some rows behind. Two seeds that begin alike, and a training that was repeated with the same
-tracker, are two runs.
+Two runs are one training where different trackers logged them, an outcome or a loss that both have
+moves and is the same at the same steps, and nothing that both have differs. Of two runs that go on,
+one may be some rows behind; printed numbers may lack digits. Two seeds that begin alike, and a
+training that was repeated with the same tracker, are two runs.
 """
 
 from collections import defaultdict
@@ -24,15 +24,21 @@ from rlvitals.types import Series, Trace
 Key = TypeVar("Key", bound=Hashable)
 Points = tuple[NDArray[np.int64], NDArray[np.float32]]  # steps and values, [points]
 
+# What no two trainings share by chance, besides outcomes: seeds differ from the first update on.
+LOSSES = frozenset({"optimiser/loss", "policy/loss", "value/loss"})
+PRINTER = "console"  # the tracker whose numbers lack digits
+PRINT_ROUNDING = 5e-3  # relative: of three significant digits, as Stable-Baselines3 prints
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What tells one training from another, without the rows of its log."""
 
     trackers: frozenset[str]
-    outcomes: Mapping[str, Points]  # those that move
+    outcomes: Mapping[str, Points]  # outcomes and losses that move
     openings: Mapping[str, bytes]  # digest of each until it has taken enough values
     digests: Mapping[str, bytes]  # of each series but clocks and speeds
+    windows: Mapping[str, int]  # points that each value is a mean of
     seed: str
     extent: tuple[int, int]  # number of series and of settings
     grows: bool
@@ -45,7 +51,9 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
     """
     points = {name: _points(series) for name, series in trace.series.items()}
     lengths = {
-        name: _opening_length(points[name][1]) for name in points if name.startswith("outcome/")
+        name: _opening_length(points[name][1])
+        for name in points
+        if name.startswith("outcome/") or name in LOSSES
     }
     outcomes = {name: points[name] for name, length in lengths.items() if length}
     return Identity(
@@ -57,6 +65,7 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
             for name, columns in points.items()
             if not name.startswith(("throughput/", "progress/"))  # each tracker's own clock
         },
+        {name: measured.window for name, measured in trace.measured.items()},
         str(trace.settings.get("seed", "")),
         (len(trace.series), len(trace.settings)),
         grew or goes_on(trace),
@@ -74,12 +83,18 @@ def find(runs: Mapping[Key, Identity]) -> dict[Key, Key]:
     for key, run in runs.items():
         for opening in run.openings.items():
             by_opening[opening].append(key)
+    pairs = [pair for keys in by_opening.values() for pair in combinations(keys, 2)]
+    same = [(first, second) for first, second in pairs if _is_same(runs[first], runs[second])]
+    same += [
+        (written, printed)
+        for printed in (key for key, run in runs.items() if run.trackers == {PRINTER})
+        for written, run in runs.items()
+        if _is_printed(run, runs[printed])
+    ]
     groups: dict[Key, set[Key]] = {}  # the runs of each run's training
-    for keys in by_opening.values():
-        for first, second in combinations(keys, 2):
-            if _is_same(runs[first], runs[second]):
-                group = groups.get(first, {first}) | groups.get(second, {second})
-                groups |= dict.fromkeys(group, group)
+    for first, second in same:
+        group = groups.get(first, {first}) | groups.get(second, {second})
+        groups |= dict.fromkeys(group, group)
     order = {key: position for position, key in enumerate(runs)}
     copies: dict[Key, Key] = {}
     for key, group in groups.items():
@@ -100,8 +115,26 @@ def _is_same(first: Identity, second: Identity) -> bool:
             _begins_alike(first.outcomes[name], second.outcomes[name])
             for name in first.outcomes.keys() & second.outcomes.keys()
         )
-    shared = first.digests.keys() & second.digests.keys()
+    shared = {
+        name  # a mean of episodes is another quantity than the episodes
+        for name in first.digests.keys() & second.digests.keys()
+        if first.windows.get(name) == second.windows.get(name)
+    }
     return all(first.digests[name] == second.digests[name] for name in shared)
+
+
+def _is_printed(written: Identity, printed: Identity) -> bool:
+    """Return whether a program printed the numbers that it also logged elsewhere, in full."""
+    shared = printed.outcomes.keys() & written.outcomes.keys()
+    if PRINTER in written.trackers or not shared:
+        return False
+    return all(
+        np.array_equal(written.outcomes[name][0], printed.outcomes[name][0])
+        and np.allclose(
+            written.outcomes[name][1], printed.outcomes[name][1], rtol=PRINT_ROUNDING, atol=0
+        )
+        for name in shared
+    )
 
 
 def _begins_alike(first: Points, second: Points) -> bool:

@@ -17,7 +17,14 @@ from typing import Any
 
 from rlvitals.errors import UnreadableLog, nearest
 from rlvitals.readers import select
-from rlvitals.readers.discovery import hide_secrets, join, ownership, run_names, settings_files
+from rlvitals.readers.discovery import (
+    hide_secrets,
+    join,
+    ownership,
+    run_names,
+    saved_models,
+    settings_files,
+)
 from rlvitals.readers.discovery.copies import without_copies
 from rlvitals.readers.discovery.walk import Walk
 from rlvitals.readers.reader import Files, Reader
@@ -258,9 +265,13 @@ def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log
         raise _none_readable(errors)
     notes += [_not_read(files, problem) for problem, files in failed.items()]
     joined = join.printed_last(join.join(logs))
+    ends = [last for _, log in logs if (last := join.last_step(log)) is not None]
     for file in run.settings:
         settings, settings_notes = settings_files.read(file, run.root.name)
         location = os.path.relpath(file, run.root)
+        saved_step = settings.pop(saved_models.SAVED_STEP, None)
+        if isinstance(saved_step, int) and saved_step > join.MAX_STEP_RATIO * max(ends, default=0):
+            settings, settings_notes = {}, [f"saved at step {saved_step:,}, by another training"]
         joined.append(Log("settings", {}, settings, tuple(settings_notes), location))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
