@@ -196,3 +196,16 @@ def test_the_page_shows_it_once_also_after_a_restart(tmp_path):
             assert list(fleet.rows) == ["run"]
         finally:
             fleet.stop()
+
+
+def test_a_short_training_is_proven_by_three_losses(tmp_path, capsys):
+    for name, loss in (("run", RETURN), ("other", RETURN + 0.01)):
+        with rlvitals.start(tmp_path / name) as run:
+            for step, value in zip(STEPS.tolist()[:4], loss.tolist(), strict=False):
+                run.log(step, {"rollout/ep_rew_mean": 9.0, "train/loss": value})
+    file = tmp_path / "csv" / "progress.csv"
+    file.parent.mkdir()
+    rows = zip(STEPS.tolist()[:4], RETURN.tolist(), strict=False)
+    head = "time/total_timesteps,rollout/ep_rew_mean,train/loss\n"
+    file.write_text(head + "".join(f"{step},9.0,{loss!r}\n" for step, loss in rows))
+    assert set(listed(tmp_path, capsys)) == {"run", "other"}

@@ -26,6 +26,8 @@ Points = tuple[NDArray[np.int64], NDArray[np.float32]]  # steps and values, [poi
 
 # What no two trainings share by chance, besides outcomes: seeds differ from the first update on.
 LOSSES = frozenset({"optimiser/loss", "policy/loss", "value/loss"})
+# Different values that prove a training. Many failed runs share their few returns, but no losses.
+MIN_OUTCOME_VALUES, MIN_LOSS_VALUES = 10, 3
 PRINTER = "console"  # the tracker whose numbers lack digits
 PRINT_ROUNDING = 5e-3  # relative: of three significant digits, as Stable-Baselines3 prints
 
@@ -51,7 +53,9 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
     """
     points = {name: _points(series) for name, series in trace.series.items()}
     lengths = {
-        name: _opening_length(points[name][1])
+        name: _opening_length(
+            points[name][1], MIN_LOSS_VALUES if name in LOSSES else MIN_OUTCOME_VALUES
+        )
         for name in points
         if name.startswith("outcome/") or name in LOSSES
     }
@@ -156,11 +160,8 @@ def _digest(steps: NDArray[np.int64], values: NDArray[np.float32], count: int) -
     return blake2b(steps[:count].tobytes() + values[:count].tobytes(), digest_size=16).digest()
 
 
-def _opening_length(values: NDArray[np.float32], min_values: int = 10) -> int:
-    """Return the number of points with `min_values` different values, 0 where there are fewer.
-
-    Fewer prove nothing: many failed runs have the same few.
-    """
+def _opening_length(values: NDArray[np.float32], min_values: int) -> int:
+    """Return the number of points with `min_values` different values, 0 where there are fewer."""
     _, firsts = np.unique(values, return_index=True)
     if len(firsts) < min_values:
         return 0

@@ -74,6 +74,7 @@ OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see O
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
+MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
 UNTOLD = "whether the outcome improves cannot be told: "
@@ -399,4 +400,6 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
     stuck = int(max(STUCK_TOP * len(values), LEAST))
     top = values.max()
     climbed = values[:stuck].mean() < top and np.ptp(values) > AT_THE_TOP * abs(top)
-    return bool((values[-stuck:] == top).all() and climbed)
+    is_share = values.min() >= 0 and top == 1 and (values == 1).sum() >= MIN_FULL_BATCHES
+    full = is_share and last >= 1 - AT_THE_TOP
+    return bool(climbed and (full or (values[-stuck:] == top).all()))

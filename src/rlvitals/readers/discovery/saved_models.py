@@ -55,7 +55,7 @@ def fields(file: BinaryIO) -> dict[str, object]:
         if not key.startswith("_") and key not in COUNTERS and not isinstance(value, dict)
     }
     for key in SCHEDULES:
-        if isinstance(data.get(key), dict) and (level := _constant(data[key])) is not None:
+        if (level := _constant(data.get(key))) is not None:
             result[key] = level
     if "gae_lambda" not in data and "n_steps" in result:
         result["n_step_returns"] = result.pop("n_steps")  # no length of a rollout there
@@ -71,9 +71,10 @@ def fields(file: BinaryIO) -> dict[str, object]:
     }
 
 
-def _constant(schedule: Mapping[str, Any]) -> float | None:
+def _constant(schedule: object) -> float | None:
     """Return the value of a constant schedule, from its text `ConstantSchedule(val=0.2)`."""
-    match = re.search(r"ConstantSchedule\(val=([-+\d.e]+)\)", str(schedule.get("value_schedule")))
+    text = str(schedule.get("value_schedule")) if isinstance(schedule, dict) else ""
+    match = re.search(r"ConstantSchedule\(val=([-+\d.e]+)\)", text)
     return float(match[1]) if match else None
 
 

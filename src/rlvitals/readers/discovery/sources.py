@@ -173,10 +173,19 @@ def _home(file: Path, reader: Reader, root: Path) -> Path:
 
 
 def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:
-    """Make the runs of one folder: one, unless its files have names of their own."""
+    """Make the runs of one folder: one, unless its files have names of their own.
+
+    What programs printed there, each into a file with a name, are runs beside the others.
+    """
     # A reader that tells the run's folder says that its files have no names of their own.
     stems = ["" if reader.home else run_names.own_name(file) for file, reader in files]
     inside = "" if home == root else str(home.relative_to(root))
+    printed = [
+        pair for pair, stem in zip(files, stems, strict=True) if stem and pair[1].name == "console"
+    ]
+    written = [pair for pair in files if pair not in printed]
+    if written and not all(stems) and len({run_names.own_name(file) for file, _ in printed}) > 1:
+        return [*_runs(home, written, root, notes), *_runs(home, printed, root, notes)]
     if all(stems) and len(set(stems)) > 1:
         by_name: dict[str, list[tuple[Path, Reader]]] = defaultdict(list)
         for pair, stem in zip(files, stems, strict=True):
