@@ -392,14 +392,11 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
         return last >= env.solved_return and plateau_start(values) is not None
     if name in SHARES:
         return last >= 1.0 - AT_THE_TOP
-    checked = (n for n in trace.series if n in SHARES or checks_the_answer(n))
-    if any(_always_succeeds(trace, name) for name in checked):
+    if any(_always_succeeds(trace, n) for n in trace.series if n in SHARES or checks_the_answer(n)):
         return True
     # An outcome that varied on its way up and repeats its best value exactly is bounded there.
     # One lucky episode above the floor is no way up.
-    stuck = int(max(STUCK_TOP * len(values), LEAST))
-    top = values.max()
+    stuck, top = int(max(STUCK_TOP * len(values), LEAST)), values.max()
     climbed = values[:stuck].mean() < top and np.ptp(values) > AT_THE_TOP * abs(top)
-    is_share = values.min() >= 0 and top == 1 and (values == 1).sum() >= MIN_FULL_BATCHES
-    full = is_share and last >= 1 - AT_THE_TOP
-    return bool(climbed and (full or (values[-stuck:] == top).all()))
+    full = values.min() >= 0 and top == 1 and (values == 1).sum() >= MIN_FULL_BATCHES
+    return bool(climbed and ((full and last > 1 - AT_THE_TOP) or (values[-stuck:] == top).all()))
