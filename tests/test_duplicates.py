@@ -89,6 +89,7 @@ def printed(file, returns):
 def test_what_a_training_printed_too_is_no_run_of_its_own(tmp_path, capsys):
     recorded(tmp_path / "run")
     printed(tmp_path / "console" / "ppo.log", RETURN)
+    printed(tmp_path / "again" / "ppo.log", RETURN)
     assert list(listed(tmp_path, capsys)) == ["run"]
     printed(tmp_path / "seed-2" / "ppo.log", RETURN + 3 * KL / KL.max())
     assert len(listed(tmp_path, capsys)) == 2

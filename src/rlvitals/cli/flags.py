@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # it loads numpy
     from rlvitals.alerts.routes import Route
 
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+MAX_CHOICES_IN_USAGE = 6  # more stand in the text of the flag alone
 LIVENESS_OPTIONS = (
     "live",
     "finished",
@@ -40,11 +41,13 @@ def add_option(parser: ArgumentParser, section: str, key: str) -> None:
         parser.add_argument(option.flag, action="append", metavar=metavar, help=option.doc)
         return
     default = f" (default: {option.default})" if option.default else ""
+    many = len(option.choices) > MAX_CHOICES_IN_USAGE
+    choices = f": {', '.join(option.choices)}" if many else ""
     parser.add_argument(
         option.flag,
         choices=option.choices or None,
-        metavar=option.item or None,
-        help=f"{option.doc}{default}",
+        metavar=option.item or ("KIND" if many else None),
+        help=f"{option.doc}{choices}{default}",
     )
 
 

@@ -87,18 +87,12 @@ def find(runs: Mapping[Key, Identity]) -> dict[Key, Key]:
     for key, run in runs.items():
         for opening in run.openings.items():
             by_opening[opening].append(key)
-    pairs = [pair for keys in by_opening.values() for pair in combinations(keys, 2)]
-    same = [(first, second) for first, second in pairs if _is_same(runs[first], runs[second])]
-    same += [
-        (written, printed)
-        for printed in (key for key, run in runs.items() if run.trackers == {PRINTER})
-        for written, run in runs.items()
-        if _is_printed(run, runs[printed])
-    ]
     groups: dict[Key, set[Key]] = {}  # the runs of each run's training
-    for first, second in same:
-        group = groups.get(first, {first}) | groups.get(second, {second})
-        groups |= dict.fromkeys(group, group)
+    for keys in by_opening.values():
+        for first, second in combinations(keys, 2):
+            if _is_same(runs[first], runs[second]):
+                group = groups.get(first, {first}) | groups.get(second, {second})
+                groups |= dict.fromkeys(group, group)
     order = {key: position for position, key in enumerate(runs)}
     copies: dict[Key, Key] = {}
     for key, group in groups.items():
@@ -107,7 +101,21 @@ def find(runs: Mapping[Key, Identity]) -> dict[Key, Key]:
         # Nobody can say which of two trainings a third log belongs to.
         if key != fullest and count == len(frozenset().union(*(runs[m].trackers for m in group))):
             copies[key] = fullest
-    return copies
+    return copies | _find_printed(runs, copies)
+
+
+def _find_printed(runs: Mapping[Key, Identity], copies: Mapping[Key, Key]) -> dict[Key, Key]:
+    """Return each run that was only printed, and the one run that logged the same in full."""
+    originals = {
+        printed: {
+            copies.get(written, written)
+            for written, run in runs.items()
+            if _is_printed(run, runs[printed])
+        }
+        for printed, run in runs.items()
+        if run.trackers == {PRINTER}
+    }
+    return {printed: keys.pop() for printed, keys in originals.items() if len(keys) == 1}
 
 
 def _is_same(first: Identity, second: Identity) -> bool:
