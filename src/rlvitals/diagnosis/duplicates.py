@@ -109,8 +109,8 @@ def _find_printed(runs: Mapping[Key, Identity], copies: Mapping[Key, Key]) -> di
     originals = {
         printed: {
             copies.get(written, written)
-            for written, run in runs.items()
-            if _is_printed(run, runs[printed])
+            for written, candidate in runs.items()
+            if _is_printed(candidate, run)
         }
         for printed, run in runs.items()
         if run.trackers == {PRINTER}

@@ -223,7 +223,7 @@ def _missing_outcome_reason(trace: Trace) -> str:
     if likely := suggest.outcomes(trace.unmapped, OUTCOMES):
         keys, (key, name) = " or ".join(key for key, _ in likely[:2]), likely[0]
         return f"no key is known as the outcome; {keys} may be it: --map {key}={name}"
-    return "no outcome is logged (return, reward, score, success)"
+    return f"no outcome is logged (return, reward, score, success){suggest.why_missing(trace)}"
 
 
 def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Standing:
