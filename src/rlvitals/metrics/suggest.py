@@ -46,9 +46,7 @@ def why_missing(trace: Trace) -> str:
     gymnasium 1.0 and later do not return.
     """
     if any(measured.framework == "cleanrl" for measured in trace.measured.values()):
-        return (
-            "; CleanRL's scripts log none with gymnasium 1.0 or later, whose infos lack final_info"
-        )
+        return "; CleanRL's scripts log none with gymnasium 1.0 or later: no final_info in infos"
     return ""
 
 

@@ -56,7 +56,6 @@ from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     LEAST,
-    MIN_FULL_BATCHES,
     OF_THE_START,
     OUTCOME_METRICS,
     SHARES,
@@ -69,6 +68,7 @@ from rlvitals.rules.standing import (
 )
 from rlvitals.rules.untaught import dead, no_movement, stays_uniform
 from rlvitals.signals.finite import Array
+from rlvitals.signals.plateau import MIN_FULL_BATCHES
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 

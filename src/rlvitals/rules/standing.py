@@ -30,7 +30,7 @@ from rlvitals.signals import outcome_change as block_test
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import bound_change, first_last_change
-from rlvitals.signals.plateau import plateau_start
+from rlvitals.signals.plateau import is_share_of_full_batches, plateau_start
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
@@ -74,7 +74,6 @@ OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see O
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
-MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
 UNTOLD = "whether the outcome improves cannot be told: "
@@ -394,9 +393,8 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
         return last >= 1.0 - AT_THE_TOP
     if any(_always_succeeds(trace, n) for n in trace.series if n in SHARES or checks_the_answer(n)):
         return True
-    # An outcome that varied on its way up and repeats its best value exactly is bounded there.
-    # One lucky episode above the floor is no way up.
+    # A climb that ends in exactly its best value is bounded there; one lucky episode is no climb.
     stuck, top = int(max(STUCK_TOP * len(values), LEAST)), values.max()
     climbed = values[:stuck].mean() < top and np.ptp(values) > AT_THE_TOP * abs(top)
-    full = values.min() >= 0 and top == 1 and (values == 1).sum() >= MIN_FULL_BATCHES
-    return bool(climbed and ((full and last > 1 - AT_THE_TOP) or (values[-stuck:] == top).all()))
+    full = last > 1 - AT_THE_TOP and is_share_of_full_batches(values)
+    return bool(climbed and (full or (values[-stuck:] == top).all()))
