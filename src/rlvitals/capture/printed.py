@@ -10,14 +10,10 @@ from pathlib import Path
 
 from rlvitals.capture import calls
 
-PRINTED_FILE = "console.log"
-MAX_PRINTED_BYTES = 64_000_000  # of a process
-RUN_FILE = "run.json"  # of a run that a tracker records
-
 _folder: Path | None = None  # None: nothing is recorded
 _descriptor: int | None = None
 _line = ""  # printed so far
-_count = 0  # bytes written
+_bytes_written = 0
 
 
 def follow(folder: Path) -> None:
@@ -37,31 +33,36 @@ def stop() -> None:
     _folder = None
 
 
+def file_in(folder: Path) -> Path:
+    """Return the file of a run folder that gets what is printed."""
+    return folder / "console.log"
+
+
 def remove(folder: Path) -> None:
     """Remove what was printed, where a tracker recorded the run."""
     with suppress(OSError):  # there is none, or the folder cannot be written
-        (folder / PRINTED_FILE).unlink()
+        file_in(folder).unlink()
 
 
 def _record(_: object, text: object) -> None:
     """Append whole lines. A progress bar, which goes back in its line, is left out."""
-    global _folder, _descriptor, _line, _count  # noqa: PLW0603 - as above
+    global _folder, _descriptor, _line, _bytes_written  # noqa: PLW0603 - as above
     if _folder is None or not isinstance(text, str) or "\r" in text:
         return
-    lines, end, rest = text.rpartition("\n")
-    if not end:
+    lines, newline, unfinished = text.rpartition("\n")
+    if not newline:
         _line += text
         return
     data = f"{_line}{lines}\n".encode(errors="backslashreplace")
-    _line, _count = rest, _count + len(data)
+    _line, _bytes_written = unfinished, _bytes_written + len(data)
     if not data.strip() and _descriptor is None:
         return
-    if (_folder / RUN_FILE).exists() if _descriptor is None else _count > MAX_PRINTED_BYTES:
+    if (_folder / "run.json").exists() if _descriptor is None else _bytes_written > 64e6:  # noqa: PLR2004
         _folder = None
         return
     if _descriptor is None:
         _folder.mkdir(parents=True, exist_ok=True)
         # The ranks of a launch and forked processes append to one file.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        _descriptor = os.open(_folder / PRINTED_FILE, flags, 0o644)
+        _descriptor = os.open(file_in(_folder), flags, 0o644)
     os.write(_descriptor, data)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:  # it loads numpy
     from rlvitals.alerts.routes import Route
 
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
-MAX_CHOICES_IN_USAGE = 6  # more stand in the text of the flag alone
 LIVENESS_OPTIONS = (
     "live",
     "finished",
@@ -41,7 +40,7 @@ def add_option(parser: ArgumentParser, section: str, key: str) -> None:
         parser.add_argument(option.flag, action="append", metavar=metavar, help=option.doc)
         return
     default = f" (default: {option.default})" if option.default else ""
-    many = len(option.choices) > MAX_CHOICES_IN_USAGE
+    many = len(option.choices) > 6  # noqa: PLR2004 - a usage line has room for so many
     choices = f": {', '.join(option.choices)}" if many else ""
     parser.add_argument(
         option.flag,

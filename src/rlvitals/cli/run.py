@@ -89,7 +89,7 @@ def run(args: Namespace) -> int:
         folders = run_folders.read_claims(Path(claims))
     if folders:  # a process that began later may have printed
         printed.remove(folder)
-    elif _has_numbers(folder / printed.PRINTED_FILE):
+    elif _has_numbers(printed.file_in(folder)):
         folders = [folder]
         sys.stderr.write(f"rlvitals: no tracker was called: {path} holds what was printed\n")
     else:

@@ -24,13 +24,6 @@ from rlvitals.types import Series, Trace
 Key = TypeVar("Key", bound=Hashable)
 Points = tuple[NDArray[np.int64], NDArray[np.float32]]  # steps and values, [points]
 
-# What no two trainings share by chance, besides outcomes: seeds differ from the first update on.
-LOSSES = frozenset({"optimiser/loss", "policy/loss", "value/loss"})
-# Different values that prove a training. Many failed runs share their few returns, but no losses.
-MIN_OUTCOME_VALUES, MIN_LOSS_VALUES = 10, 3
-PRINTER = "console"  # the tracker whose numbers lack digits
-PRINT_ROUNDING = 5e-3  # relative: of three significant digits, as Stable-Baselines3 prints
-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -53,11 +46,9 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
     """
     points = {name: _points(series) for name, series in trace.series.items()}
     lengths = {
-        name: _opening_length(
-            points[name][1], MIN_LOSS_VALUES if name in LOSSES else MIN_OUTCOME_VALUES
-        )
+        name: _opening_length(points[name][1], 3 if _is_loss(name) else 10)
         for name in points
-        if name.startswith("outcome/") or name in LOSSES
+        if name.startswith("outcome/") or _is_loss(name)
     }
     outcomes = {name: points[name] for name, length in lengths.items() if length}
     return Identity(
@@ -101,19 +92,19 @@ def find(runs: Mapping[Key, Identity]) -> dict[Key, Key]:
         # Nobody can say which of two trainings a third log belongs to.
         if key != fullest and count == len(frozenset().union(*(runs[m].trackers for m in group))):
             copies[key] = fullest
-    return copies | _find_printed(runs, copies)
+    return copies | _find_console_copies(runs, copies)
 
 
-def _find_printed(runs: Mapping[Key, Identity], copies: Mapping[Key, Key]) -> dict[Key, Key]:
+def _find_console_copies(runs: Mapping[Key, Identity], copies: Mapping[Key, Key]) -> dict[Key, Key]:
     """Return each run that was only printed, and the one run that logged the same in full."""
     originals = {
         printed: {
             copies.get(written, written)
             for written, candidate in runs.items()
-            if _is_printed(candidate, run)
+            if _is_console_copy(candidate, run)
         }
         for printed, run in runs.items()
-        if run.trackers == {PRINTER}
+        if run.trackers == {"console"}
     }
     return {printed: keys.pop() for printed, keys in originals.items() if len(keys) == 1}
 
@@ -135,16 +126,17 @@ def _is_same(first: Identity, second: Identity) -> bool:
     return all(first.digests[name] == second.digests[name] for name in shared)
 
 
-def _is_printed(written: Identity, printed: Identity) -> bool:
-    """Return whether a program printed the numbers that it also logged elsewhere, in full."""
+def _is_console_copy(written: Identity, printed: Identity) -> bool:
+    """Return whether a program printed what it also logged in full.
+
+    Stable-Baselines3 prints three significant digits.
+    """
     shared = printed.outcomes.keys() & written.outcomes.keys()
-    if PRINTER in written.trackers or not shared:
+    if "console" in written.trackers or not shared:
         return False
     return all(
         np.array_equal(written.outcomes[name][0], printed.outcomes[name][0])
-        and np.allclose(
-            written.outcomes[name][1], printed.outcomes[name][1], rtol=PRINT_ROUNDING, atol=0
-        )
+        and np.allclose(written.outcomes[name][1], printed.outcomes[name][1], rtol=5e-3, atol=0)
         for name in shared
     )
 
@@ -155,6 +147,14 @@ def _begins_alike(first: Points, second: Points) -> bool:
     return np.array_equal(first[0][:count], second[0][:count]) and np.array_equal(
         first[1][:count], second[1][:count]
     )
+
+
+def _is_loss(name: str) -> bool:
+    """Return whether no two trainings share a metric's values by chance.
+
+    The losses of two seeds differ from the first update on, while failed runs share few returns.
+    """
+    return name in {"optimiser/loss", "policy/loss", "value/loss"}
 
 
 def _points(series: Series) -> Points:

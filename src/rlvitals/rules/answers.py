@@ -68,7 +68,6 @@ from rlvitals.rules.standing import (
 )
 from rlvitals.rules.untaught import dead, no_movement, stays_uniform
 from rlvitals.signals.finite import Array
-from rlvitals.signals.plateau import MIN_FULL_BATCHES
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
@@ -80,6 +79,7 @@ MEAN = re.compile(
 )
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
+MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 
 

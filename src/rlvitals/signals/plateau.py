@@ -12,7 +12,6 @@ from rlvitals.signals.trend import trend
 
 MIN_PLATEAU_POINTS = 20  # values below which a plateau cannot be separated from a pause
 PLATEAU_TOLERANCE = 0.15  # share of the earlier range within which the tail's change must lie
-MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
 
 
 def plateau_start(values: Array, *, tolerance: float = PLATEAU_TOLERANCE) -> int | None:
@@ -51,6 +50,6 @@ def _flat(values: Array, limit: float) -> bool:
     return line is not None and -limit <= line.change_low and line.change_high <= limit
 
 
-def is_share_of_full_batches(values: Array) -> bool:
-    """Return whether values [n] are means of rewards between 0 and 1, several of full batches."""
-    return bool(values.min() >= 0 and values.max() == 1 and (values == 1).sum() >= MIN_FULL_BATCHES)
+def is_share_of_full_batches(values: Array, *, min_full: int = 3) -> bool:
+    """Return whether values [n] are means of rewards between 0 and 1, `min_full` of them 1."""
+    return bool(values.min() >= 0 and values.max() == 1 and (values == 1).sum() >= min_full)

@@ -12,7 +12,6 @@ from rlvitals.readers.discovery.run_names import (
     TRACKER_FOLDERS,
     up,
 )
-from rlvitals.readers.discovery.saved_models import MODEL_SUFFIX
 from rlvitals.readers.reader import Files, Reader
 
 Groups = dict[Path, list[tuple[Path, Reader]]]  # by the run's folder
@@ -36,7 +35,7 @@ def settings_of(
             owners = [folder.parent]
         location = folder if CHECKPOINT_FOLDER.fullmatch(file.parent.name) else file.parent
         for owner in owners:
-            if file.suffix == MODEL_SUFFIX:
+            if file.suffix == ".zip":
                 models[owner].append(file)
             else:
                 by_home[owner].setdefault((location, file.name), file)

@@ -30,7 +30,6 @@ CONSOLE_FILE = re.compile(
     r"(?:nohup|debug|console|std(?:out|err)|screenlog|(?:\w+_)?(?:train|training)(?:[_-]log)?|run)"
     r"\.(?:log|out|err|txt)"
 )
-PROCESS_NAME = re.compile(r"(?:rank|worker|node|proc(?:ess)?|gpu)[-_.]?\d+")  # of several of a run
 
 
 def up(folder: Path, root: Path) -> Path:
@@ -71,7 +70,7 @@ def own_name(file: Path) -> str:
     if lower.isdigit() and monitor:
         return ""
     is_part = (
-        PROCESS_NAME.fullmatch(lower) is not None
+        re.fullmatch(r"(?:rank|worker|node|process|gpu)[-_.]?\d+", lower) is not None
         or lower in CONTENT_NAMES
         or lower in EVALUATION_NAMES
         or lower.startswith("ppo_metrics_")

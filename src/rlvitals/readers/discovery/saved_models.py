@@ -15,33 +15,28 @@ from rlvitals.readers.discovery.pickled_settings import ZIP_ERRORS
 from rlvitals.readers.formats import plain_yaml
 from rlvitals.readers.formats.json_lines import parse_object
 
-MODEL_SUFFIX = ".zip"
-MAX_MODEL_DATA_BYTES = 4 * 2**20  # of the member `data`
-LOCAL_HEADER = b"PK\x03\x04"  # of a zip's first member: its name stands 30 bytes later
-# What the algorithm counts and stores while it trains: no settings.
-COUNTERS = frozenset({"num_timesteps", "start_time", "verbose", "exploration_rate"})
-SCHEDULES = ("clip_range", "clip_range_vf", "learning_rate")
-SAVED_STEP = "saved/num_timesteps"  # how far the training was
-PROGRESS = frozenset({SAVED_STEP, "total_timesteps"})  # what differs between models of a training
-
 
 def is_saved_model(path: Path) -> bool:
     """Return True for a zip whose first member is SB3's `data`."""
-    if path.suffix != MODEL_SUFFIX:
+    if path.suffix != ".zip":
         return False
     try:
         with path.open("rb") as file:
             head = file.read(34)
     except OSError:  # gone, or not to be read: no settings
         return False
-    return head.startswith(LOCAL_HEADER) and head[26:28] == b"\x04\x00" and head[30:] == b"data"
+    # The header of the first member, the length of its name, and the name.
+    return head.startswith(b"PK\x03\x04") and head[26:28] == b"\x04\x00" and head[30:] == b"data"
 
 
-def fields(file: BinaryIO) -> dict[str, object]:
-    """Return the algorithm's name and hyperparameters. Raises NotPlainError."""
+def fields(file: BinaryIO, *, max_bytes: int = 4 * 2**20) -> dict[str, object]:
+    """Return the algorithm's name, hyperparameters, and its steps when it was saved.
+
+    `max_bytes` bounds the description. Raises NotPlainError.
+    """
     try:
         with zipfile.ZipFile(file) as archive:
-            if archive.getinfo("data").file_size > MAX_MODEL_DATA_BYTES:
+            if archive.getinfo("data").file_size > max_bytes:
                 raise plain_yaml.NotPlainError("a model with too long a description")
             text = archive.read("data").decode("utf-8", errors="replace")
     except ZIP_ERRORS as error:
@@ -52,9 +47,11 @@ def fields(file: BinaryIO) -> dict[str, object]:
     result: dict[str, object] = {
         key: value
         for key, value in data.items()
-        if not key.startswith("_") and key not in COUNTERS and not isinstance(value, dict)
+        if not key.startswith("_")
+        and key not in {"start_time", "verbose", "exploration_rate"}
+        and not isinstance(value, dict)
     }
-    for key in SCHEDULES:
+    for key in ("clip_range", "clip_range_vf", "learning_rate"):
         if (level := _constant(data.get(key))) is not None:
             result[key] = level
     if "gae_lambda" not in data and "n_steps" in result:
@@ -67,7 +64,6 @@ def fields(file: BinaryIO) -> dict[str, object]:
         **result,
         **({"algorithm": algorithm} if algorithm else {}),
         **({"total_timesteps": total} if isinstance(total, int) and total > 0 else {}),
-        SAVED_STEP: data.get("num_timesteps"),
     }
 
 

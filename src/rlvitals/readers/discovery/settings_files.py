@@ -69,7 +69,7 @@ def settings_of_log(path: Path) -> tuple[Path, ...]:
     named = [
         file for folder in folders for name in SETTINGS_NAMES if (file := folder / name).is_file()
     ]
-    models = filter(saved_models.is_saved_model, path.parent.glob(f"*{saved_models.MODEL_SUFFIX}"))
+    models = filter(saved_models.is_saved_model, path.parent.glob("*.zip"))
     return tuple(sorted([*named, *newest_of_each(models)]))
 
 
@@ -83,7 +83,7 @@ def newest_of_each(models: Iterable[Path]) -> list[Path]:
         for model in sorted(models, key=lambda model: (len(model.name), model.name))
     }
     settings = [
-        {k: v for k, v in read(model)[0].items() if k not in saved_models.PROGRESS}
+        {k: v for k, v in read(model)[0].items() if k not in {"num_timesteps", "total_timesteps"}}
         for model in by_name.values()
     ]
     return list(by_name.values()) if all(each == settings[0] for each in settings) else []
@@ -120,7 +120,7 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
 def _parser(path: Path) -> Callable[[BinaryIO], object]:
     if path.name == "training_args.bin":
         return _read_training_args
-    if path.suffix == saved_models.MODEL_SUFFIX:
+    if path.suffix == ".zip":
         return saved_models.fields
     return _json if path.suffix == ".json" else _yaml
 

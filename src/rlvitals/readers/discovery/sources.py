@@ -22,7 +22,6 @@ from rlvitals.readers.discovery import (
     join,
     ownership,
     run_names,
-    saved_models,
     settings_files,
 )
 from rlvitals.readers.discovery.copies import without_copies
@@ -278,7 +277,7 @@ def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log
     for file in run.settings:
         settings, settings_notes = settings_files.read(file, run.root.name)
         location = os.path.relpath(file, run.root)
-        saved_step = settings.pop(saved_models.SAVED_STEP, None)
+        saved_step = settings.pop("num_timesteps", None) if file.suffix == ".zip" else None
         if isinstance(saved_step, int) and saved_step > join.MAX_STEP_RATIO * max(ends, default=0):
             settings, settings_notes = {}, [f"saved at step {saved_step:,}, by another training"]
         joined.append(Log("settings", {}, settings, tuple(settings_notes), location))
