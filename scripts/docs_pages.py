@@ -204,7 +204,8 @@ def _argument(action: Action) -> tuple[str, str]:
     value = str(action.metavar or ("" if action.nargs == 0 else action.dest.upper()))
     usage = " ".join(item for item in (", ".join(action.option_strings), value) if item)
     count = {"?": " (optional)", "+": " (one or more)"}.get(str(action.nargs), "")
-    choices = f": {', '.join(map(str, action.choices))}" if action.choices else ""
+    choices = f": {', '.join(map(str, action.choices or ()))}"
+    choices = choices if action.choices and choices not in str(action.help) else ""
     return f"`{usage}`", f"{action.help or ''}{count}{choices}"
 
 

@@ -104,9 +104,10 @@ def install_and_diagnose(wheel: Path, folder: Path) -> Trial:
     index = write_index(wheel, folder)
     venv.create(folder, clear=True, with_pip=True)
     programs = folder / ("Scripts" if os.name == "nt" else "bin")
-    # Built here, not published: `pip` finds the wheel by the project's name in an index of ours.
+    # Built here, not published: `pip` finds the wheel by the project's name on a page of ours. As
+    # an index it would be asked for the dependencies too, with a warning for each.
     pip = [programs / "python", "-m", "pip", "install", "--quiet", "--no-compile", "rlvitals"]
-    own_index = ["--extra-index-url", index.as_uri()]
+    own_index = ["--find-links", str(index / "rlvitals" / "index.html")]
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     start = time.perf_counter()

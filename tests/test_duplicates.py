@@ -50,6 +50,51 @@ def test_three_logs_of_a_training_are_one_run_that_names_the_others(tmp_path, ca
     assert [str(tmp_path / "csv/ppo") in texts[0], str(tmp_path / "tb/ppo") in texts[1]] == [1, 1]
 
 
+def monitored(folder, returns=RETURN):
+    """A CSV of SB3's logger beside its monitor, whose episodes are judged in place of the mean."""
+    table(folder, returns)
+    episodes = np.repeat(returns, 5) + np.random.default_rng(3).normal(size=5 * len(returns))
+    lines = [f"{value:.6f},20,{i}.0\n" for i, value in enumerate(episodes)]
+    (folder / "0.monitor.csv").write_text('#{"t_start": 1.0}\nr,l,t\n' + "".join(lines))
+
+
+def with_loss(folder, loss=RETURN):
+    """Add a loss to the CSV of SB3's logger."""
+    lines = (folder / "progress.csv").read_text().splitlines()
+    rows = [f"{line},{value!r}" for line, value in zip(lines[1:], loss.tolist(), strict=True)]
+    (folder / "progress.csv").write_text("\n".join([f"{lines[0]},train/loss", *rows, ""]))
+
+
+def test_a_csv_beside_a_monitor_is_the_recorded_training_by_its_loss(tmp_path, capsys):
+    with rlvitals.start(tmp_path / "run") as run:
+        for step, value, kl in zip(STEPS.tolist(), RETURN.tolist(), KL.tolist(), strict=True):
+            row = {"rollout/ep_rew_mean": value, "train/approx_kl": kl, "train/loss": value}
+            run.log(step, row)
+    for name in ("csv", "other"):
+        monitored(tmp_path / name / "ppo")
+    with_loss(tmp_path / "csv" / "ppo")
+    with_loss(tmp_path / "other" / "ppo", RETURN + 0.01)
+    runs = listed(tmp_path, capsys)
+    assert set(runs) == {"csv/ppo", "other/ppo"}
+    assert any("logs the same training" in note for note in runs["csv/ppo"])
+
+
+def printed(file, returns):
+    file.parent.mkdir(parents=True)
+    rows = zip(STEPS.tolist(), returns.tolist(), strict=True)
+    lines = [f"step={step} ep_rew_mean={value:.3g} loss={value / 3:.3g}" for step, value in rows]
+    file.write_text("\n".join([*lines, ""]))
+
+
+def test_what_a_training_printed_too_is_no_run_of_its_own(tmp_path, capsys):
+    recorded(tmp_path / "run")
+    printed(tmp_path / "console" / "ppo.log", RETURN)
+    printed(tmp_path / "again" / "ppo.log", RETURN)
+    assert list(listed(tmp_path, capsys)) == ["run"]
+    printed(tmp_path / "seed-2" / "ppo.log", RETURN + 3 * KL / KL.max())
+    assert len(listed(tmp_path, capsys)) == 2
+
+
 def test_compare_and_triage_count_it_once(tmp_path, capsys):
     for seed in range(2):
         shifted = RETURN + np.random.default_rng(seed).normal(size=len(RETURN))
@@ -152,3 +197,16 @@ def test_the_page_shows_it_once_also_after_a_restart(tmp_path):
             assert list(fleet.rows) == ["run"]
         finally:
             fleet.stop()
+
+
+def test_a_short_training_is_proven_by_three_losses(tmp_path, capsys):
+    for name, loss in (("run", RETURN), ("other", RETURN + 0.01)):
+        with rlvitals.start(tmp_path / name) as run:
+            for step, value in zip(STEPS.tolist()[:4], loss.tolist(), strict=False):
+                run.log(step, {"rollout/ep_rew_mean": 9.0, "train/loss": value})
+    file = tmp_path / "csv" / "progress.csv"
+    file.parent.mkdir()
+    rows = zip(STEPS.tolist()[:4], RETURN.tolist(), strict=False)
+    head = "time/total_timesteps,rollout/ep_rew_mean,train/loss\n"
+    file.write_text(head + "".join(f"{step},9.0,{loss!r}\n" for step, loss in rows))
+    assert set(listed(tmp_path, capsys)) == {"run", "other"}

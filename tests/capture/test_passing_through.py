@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from recorded_runs import command, environment, run
+from recorded_runs import command, environment, plain, run, series
 from waiting import HANG_SECONDS
 
 from rlvitals.capture.command import check
@@ -24,11 +24,40 @@ def test_exit_code_and_streams_are_the_command_s(code, tmp_path):
     assert "nothing was recorded" in done.stderr
     for remedy in (
         "diagnose FOLDER",
-        "| tee train.log",
         "report_to=",
         "--instead",
     ):
         assert remedy in done.stderr
+
+
+PRINTED = """
+import subprocess, sys
+print("device: cpu")
+for step in range(30):
+    sys.stdout.write(f"step={step} ")
+    print(f"reward={step * 2.0}")
+    print(f"\\r{step} of 30", end="", file=sys.stderr)
+subprocess.run([sys.executable, "-c", "print('step=30 reward=60.0')"], check=True)
+"""
+
+
+def test_a_training_that_only_prints_is_recorded_as_printed(tmp_path):
+    done = run(tmp_path, PRINTED)
+    assert done.stdout == plain(tmp_path, PRINTED).stdout
+    assert "rlvitals: no tracker was called: rec holds what was printed" in done.stderr
+    assert series(tmp_path / "rec") == {"reward": [(step, step * 2.0) for step in range(31)]}
+    failed = run(tmp_path, f"{PRINTED}\n1 / 0", flags=("-o", "failed"))
+    assert "FAILED failed: ZeroDivisionError" in failed.stderr
+
+
+def test_what_a_recorded_training_prints_is_not_kept_beside(tmp_path):
+    script = "import wandb\nprint('step=1 reward=3')\nwandb.init()\nprint('step=2 reward=3')\n"
+    script += "wandb.log({'reward': 1.0})\nwandb.finish()"
+    for more in ("", "\nimport subprocess, sys\nsubprocess.run([sys.executable, 'other.py'])"):
+        (tmp_path / "other.py").write_text("print('step=1 reward=3')")
+        run(tmp_path, script + more, flags=("--instead", "-o", f"rec{len(more)}"))
+        assert not (tmp_path / f"rec{len(more)}" / "console.log").exists()
+        assert series(tmp_path / f"rec{len(more)}") == {"reward": [(0, 1.0)]}
 
 
 def test_a_wrong_settings_file_leaves_the_exit_code_and_is_said(tmp_path):

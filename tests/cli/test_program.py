@@ -252,6 +252,17 @@ def test_a_verb_that_is_no_command_here_names_the_one_to_type(verb, capsys):
     assert f"try: {VERB_HINTS[verb]}" in error
 
 
+@pytest.mark.parametrize("verb", [command.name for command in COMMANDS])
+def test_help_fits_a_terminal_of_80_columns(verb, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([verb, "--help"]) == 0
+    text = capsys.readouterr().out
+    description = text.partition("\n\n")[2].partition("\nexamples:")[0]
+    lines = [line for line in description.splitlines() if '{"' not in line]  # JSON to copy
+    options = text.partition("\noptions:")[2].splitlines()
+    assert [line for line in (*lines, *options) if len(line) > 80] == []
+
+
 def test_help_names_a_command_or_lists_all(capsys):
     assert main(["help", "status"]) == 0
     assert capsys.readouterr().out.startswith("usage: rlvitals status")

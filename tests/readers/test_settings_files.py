@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 import log_checks
 import numpy as np
 import pytest
+import stable_baselines3
 import torch
 import yaml
 from test_sources import EVENTS, FIRST, LINES, build
@@ -365,3 +366,59 @@ def test_a_single_file_has_hydras_settings(tmp_path):
     root = build(tmp_path, {"m.jsonl": LINES, ".hydra/config.yaml": CONFIG})
     (run,) = sources.find(root / "m.jsonl")
     assert [Path(os.path.relpath(at, root)) for at in run.settings] == [Path(".hydra/config.yaml")]
+
+
+def saved_model(folder, name, algorithm, *, steps=0, **arguments):
+    """Save a model as SB3's users do, after so many steps."""
+    model = algorithm("MlpPolicy", "CartPole-v1", device="cpu", **arguments)
+    model._total_timesteps, model.num_timesteps = 400, steps
+    folder.mkdir(exist_ok=True)
+    model.save(folder / name)
+
+
+def test_a_model_that_sb3_saved_holds_the_settings_of_the_csv_beside_it(tmp_path):
+    rows = "".join(f"{step},{step / 10}\n" for step in range(20, 401, 20))
+    (tmp_path / "progress.csv").write_text(f"time/total_timesteps,rollout/ep_rew_mean\n{rows}")
+    saved_model(
+        tmp_path, "ppo", stable_baselines3.PPO, steps=400, gamma=0.9, n_steps=20, batch_size=5
+    )
+    for path in (tmp_path, tmp_path / "progress.csv"):
+        (run,) = sources.find(path)
+        (settings,) = (log.settings for log in sources.read(run) if log.source == "settings")
+        assert settings["algorithm"] == "ppo"
+        assert (settings["gamma"], settings["clip_range"], settings["n_steps"]) == (0.9, 0.2, 20)
+        assert (settings["total_timesteps"], settings["n_actions"]) == (400, 2)
+        assert "policy_class" not in settings
+    saved_model(tmp_path, "older", stable_baselines3.PPO, gamma=0.5, n_steps=20, batch_size=5)
+    assert sources.find(tmp_path)[0].settings == (), "nobody can say whose settings they are"
+
+
+def test_a_model_of_a_longer_training_is_not_this_one_s(tmp_path):
+    (tmp_path / "progress.csv").write_text("time/total_timesteps,rollout/ep_rew_mean\n100,1.0\n")
+    saved_model(tmp_path, "dqn", stable_baselines3.DQN, steps=300)
+    (run,) = sources.find(tmp_path)
+    (log,) = (log for log in sources.read(run) if log.source == "settings")
+    assert (log.settings, log.notes) == ({}, ("saved at step 300, by another training",))
+
+
+@pytest.mark.parametrize("name", ["PPO", "A2C", "DQN"])
+def test_the_algorithm_is_named_by_what_it_saved(tmp_path, name):
+    saved_model(tmp_path, "model", getattr(stable_baselines3, name))
+    settings, notes = settings_files.read(tmp_path / "model.zip")
+    assert (settings["algorithm"], notes) == (name.lower(), [])
+    assert ("n_steps" in settings) == (name != "DQN")
+
+
+def test_a_saved_model_constructs_nothing(tmp_path):
+    data = {"gamma": 0.5, "policy_class": {":serialized:": str(pickle.dumps(Recorder()))}}
+    for text, problem in ((json.dumps(data), []), ("[]", ["not a model"]), ("{", ["not a model"])):
+        with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+            archive.writestr("data", text)
+        settings, notes = settings_files.read(tmp_path / "model.zip")
+        assert settings == ({"gamma": 0.5} if not problem else {})
+        assert [note.startswith(start) for note, start in zip(notes, problem, strict=True)] == [
+            True
+        ] * len(problem)
+    (tmp_path / "model.zip").write_bytes(b"PK\x03\x04" + b"\0" * 22 + b"\x04\0\0\0data cut short")
+    assert settings_files.is_settings(tmp_path / "model.zip")
+    assert settings_files.read(tmp_path / "model.zip")[0] == {}

@@ -707,3 +707,17 @@ def test_a_folder_that_holds_any_run_is_named_after_its_parent(tmp_path):
         for place in (path.parent, path):
             (run,) = sources.find(place)
             assert run.name == ("seed_1" if folder == "ppo/seed_1" else folder)
+
+
+def test_what_several_programs_printed_is_not_mixed_with_the_run_beside(tmp_path):
+    text = b"".join(b"step=%d reward=%d\n" % (step, step) for step in range(1, 20))
+    files = {"ppo.out": text, "dqn.out": text, "logs/progress.csv": SB3}
+    runs = sources.find(build(tmp_path / "work", files))
+    assert [(run.name, [file.name for file, _ in run.files]) for run in runs] == [
+        ("work", ["progress.csv"]),
+        ("dqn", ["dqn.out"]),
+        ("ppo", ["ppo.out"]),
+    ]
+    ranks = {"rank_0.log": text, "rank_1.log": text, "logs/progress.csv": SB3}
+    (run,) = sources.find(build(tmp_path / "ranks", ranks))
+    assert len(run.files) == 3

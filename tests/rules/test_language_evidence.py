@@ -252,3 +252,13 @@ def test_a_reward_that_is_nearly_full_from_the_start_on_is_at_its_ceiling():
     # Nothing tells that 1 is the most where no batch earned it, or nearly each did.
     for other in (np.minimum(rewards, 0.99), np.r_[0.99, np.ones(ROWS - 1)], rewards - 0.3):
         assert verdict_trend(grpo(outcome__reward=other)).state != "at its ceiling"
+
+
+def test_a_reward_that_climbed_to_full_batches_has_converged():
+    climb = np.minimum(np.linspace(0.3, 0.3 + 2.4, ROWS), 1.0)
+    rewards = np.minimum(climb + 0.01 * made.noise(ROWS, 3), 1.0)
+    rewards[-ROWS // 2 :: 3] = 0.985
+    found = diagnose(grpo(outcome__reward=rewards))
+    assert found.verdict.word is Word.CONVERGED
+    for other in (0.99 * rewards, rewards - 0.2, 2 * rewards):  # 1 is not their maximum
+        assert diagnose(grpo(outcome__reward=other)).verdict.word is not Word.CONVERGED

@@ -1,5 +1,7 @@
 """What is said of a whole run by its outcome: floors, ceilings, and what was had and lost."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from rlvitals.rules.outcome import episode_length_jump
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.rules.standing import standing
 from rlvitals.signals.changepoint import change_point
-from rlvitals.types import Profile
+from rlvitals.types import Measured, Profile
 from rlvitals.views import phrases
 
 
@@ -218,3 +220,10 @@ def test_nothing_is_praised_beside_a_finding_that_asks_for_action(rule, severity
     if rule.name not in ("return-collapse", "return-up-success-flat"):
         (reward,) = [s for s in tldr(praised_run(), [(rule, note)]) if s.topic == "reward"]
         assert reward.sign == "good"
+
+
+def test_a_cleanrl_run_without_returns_says_why():
+    run = made.trace(policy__loss=made.noise(30))
+    assert standing(run).why == "no outcome is logged (return, reward, score, success)"
+    measured = {"policy/loss": Measured("cleanrl", "losses/policy_loss", "")}
+    assert "final_info" in standing(replace(run, measured=measured)).why

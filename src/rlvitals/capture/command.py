@@ -53,7 +53,7 @@ def environment(
         **environ,
         "PYTHONPATH": path,
         imports.CAPTURE_MODE_VARIABLE: mode,
-        run_folders.FOLDER_VARIABLE: str(folder.absolute()),
+        imports.FOLDER_VARIABLE: str(folder.absolute()),
         run_folders.CLAIMS_VARIABLE: str(claims),
     }
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 
-from rlvitals.capture import ray_hook
+from rlvitals.capture import printed, ray_hook
 
+FOLDER_VARIABLE = "_RLVITALS_CAPTURE_FOLDER"  # of the first run; the next ones are `<folder>-2`...
 CAPTURE_MODE_VARIABLE = "_RLVITALS_CAPTURE"  # "beside" or "instead"; unset: nothing is recorded
 # A module of a library, and ours whose `follow(module)` records its calls.
 TRACKERS = {
@@ -156,3 +158,5 @@ def install(mode: str = "") -> None:
         sys.meta_path.insert(0, Replacing())
     ray_hook.install()
     watch()
+    if CAPTURE_MODE_VARIABLE in os.environ:  # a notebook keeps what its cells print
+        printed.follow(Path(os.environ[FOLDER_VARIABLE]))

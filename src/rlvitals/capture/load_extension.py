@@ -17,7 +17,7 @@ def load_ipython_extension(shell: object) -> None:
     del shell
     name = f"notebook-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     folder = Path("runs", name).absolute()
-    os.environ[run_folders.FOLDER_VARIABLE] = str(folder)
+    os.environ[imports.FOLDER_VARIABLE] = str(folder)
     claims = mkdtemp(prefix="rlvitals-notebook-")
     os.environ[run_folders.CLAIMS_VARIABLE] = claims
     atexit.register(_remove, claims, os.getpid())

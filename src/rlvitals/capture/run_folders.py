@@ -13,13 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlvitals.capture import printed
+from rlvitals.capture.imports import FOLDER_VARIABLE
 from rlvitals.tracking import launcher_rank
 from rlvitals.tracking.start import start
 
 if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
-FOLDER_VARIABLE = "_RLVITALS_CAPTURE_FOLDER"  # of the first run; the next ones are `<folder>-2`...
 CLAIMS_VARIABLE = "_RLVITALS_CAPTURE_CLAIMS"  # a folder with one file for each run folder
 MAX_RUN_FOLDERS = 10_000  # of one program
 SHARED_TRACKER = "tensorboard"  # several writers of one run are usual: train/ and test/
@@ -148,6 +149,7 @@ def join(source: Source, **facts: Any) -> Share | None:
         if FOLDER_VARIABLE not in os.environ:
             return None
         folder = _folders.get(source) or _claim(Path(os.environ[FOLDER_VARIABLE]))
+        printed.stop()
         run = start(folder, strict=False, **{k: v for k, v in facts.items() if v})
         _folders[source] = folder
         return share(run, source)

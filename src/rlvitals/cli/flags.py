@@ -40,11 +40,13 @@ def add_option(parser: ArgumentParser, section: str, key: str) -> None:
         parser.add_argument(option.flag, action="append", metavar=metavar, help=option.doc)
         return
     default = f" (default: {option.default})" if option.default else ""
+    many = len(option.choices) > 6  # noqa: PLR2004 - a usage line has room for so many
+    choices = f": {', '.join(option.choices)}" if many else ""
     parser.add_argument(
         option.flag,
         choices=option.choices or None,
-        metavar=option.item or None,
-        help=f"{option.doc}{default}",
+        metavar=option.item or ("KIND" if many else None),
+        help=f"{option.doc}{choices}{default}",
     )
 
 

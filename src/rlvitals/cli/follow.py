@@ -12,7 +12,7 @@ exit code: 0  no finding at or above --fail-on
            1  such a finding, or a run failed
            3  nothing readable (with --until-end it waits)
            4  cannot tell: too little was logged to judge
-as of diagnose.
+These are the codes of `rlvitals diagnose`.
 
 examples:
   rlvitals follow runs

@@ -6,9 +6,9 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, wrap
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -75,6 +75,26 @@ class Parser(ArgumentParser):
         return name in flags or (self.allow_abbrev and any(f.startswith(name) for f in flags))
 
 
+class DescriptionFormatter(RawDescriptionHelpFormatter):
+    """Fits a description's sentences and exit codes to the terminal; examples keep their lines."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for is_plain, group in groupby(text.splitlines(), _is_sentence):
+            for line in [" ".join(group)] if is_plain else group:
+                code = re.match(r"(?:exit code:|[ ]{11})[ ]*(?:\d+[ ]{2})?", line)
+                if not is_plain and code is None:
+                    lines.append(line)
+                    continue
+                hanging = " " * code.end() if code else ""
+                lines += wrap(line, width, subsequent_indent=hanging, break_on_hyphens=False)
+        return "\n".join(f"{indent}{line}" for line in lines)
+
+
+def _is_sentence(line: str) -> bool:
+    return re.match(r"[ ]|exit code:|$", line) is None
+
+
 class ProgramParser(Parser):
     """The parser of all commands; its help lists them by group."""
 
@@ -111,7 +131,7 @@ def parser(groups: Groups) -> ArgumentParser:
             command.name,
             help=command.doc.splitlines()[0],
             description=command.doc,
-            formatter_class=RawDescriptionHelpFormatter,
+            formatter_class=DescriptionFormatter,
         )
         command.add_arguments(sub)
         sub.set_defaults(run_command=command.run)

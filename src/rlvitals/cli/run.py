@@ -4,7 +4,8 @@ The calls that the command's Python processes make to wandb, trackio, swanlab, m
 SummaryWriter of torch and tensorboardX are recorded into a run folder, and so are the rows of
 Stable-Baselines3's logger with the algorithm's hyperparameters. With --beside, the default, the
 libraries work as usual; with --instead, wandb, trackio, swanlab and the writers are replaced by
-substitutes that need no account, no network and no installation.
+substitutes that need no account, no network and no installation. Of a training that calls none of
+them, what it prints is recorded.
 
 The folder is printed on stderr at the start, and the verdict at the end. A second run of the same
 program is recorded into FOLDER-2, and so on; ranks of one launch share a folder.
@@ -27,6 +28,7 @@ import sys
 import time
 from argparse import REMAINDER, ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,7 +72,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Run the command, print its run folders and verdicts, return its exit code."""
-    from rlvitals.capture import command, run_folders
+    from rlvitals.capture import command, printed, run_folders
 
     arguments = args.command_words[1:] if args.command_words[:1] == ["--"] else args.command_words
     if not arguments:
@@ -85,14 +87,19 @@ def run(args: Namespace) -> int:
         environ = command.environment(args.mode, folder, Path(claims), os.environ)
         code = command.run(arguments, environ)
         folders = run_folders.read_claims(Path(claims))
-    if not folders:
+    if folders:  # a process that began later may have printed
+        printed.remove(folder)
+    elif _has_numbers(printed.file_in(folder)):
+        folders = [folder]
+        sys.stderr.write(f"rlvitals: no tracker was called: {path} holds what was printed\n")
+    else:
         sys.stderr.write(
             "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "
             "no SummaryWriter wrote and Stable-Baselines3 trained nothing, in a Python process of "
-            "the command\n  try: rlvitals diagnose FOLDER reads the CSV, JSON and log files that "
-            "the command wrote; printed lines are read from a file: COMMAND | tee train.log; to "
-            'record a run, report_to="tensorboard" in transformers and TRL; --instead, where a '
-            "tracker wants an account\n"
+            "the command, and no line that it printed is known\n  try: rlvitals diagnose FOLDER "
+            "reads the CSV, JSON and log files that the command wrote; to record a run, "
+            'report_to="tensorboard" in transformers and TRL; --instead, where a tracker wants an '
+            "account\n"
         )
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")
@@ -105,6 +112,23 @@ def _default_name(arguments: Sequence[str]) -> str:
     script = next((argument for argument in arguments if argument.endswith(".py")), arguments[0])
     name = module.rpartition(".")[2] or Path(script).stem
     return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def _has_numbers(printed_file: Path) -> bool:
+    """Return whether numbers of a training were printed; remove the file where none were."""
+    if not printed_file.exists():
+        return False
+    from rlvitals.readers.discovery import sources
+
+    try:
+        if any(log.series for run in sources.find(printed_file) for log in sources.read(run)):
+            return True
+    except VitalsError:
+        pass
+    printed_file.unlink()
+    with suppress(OSError):  # another file is in it
+        printed_file.parent.rmdir()
+    return False
 
 
 def _verdict(folder: Path) -> str:

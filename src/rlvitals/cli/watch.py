@@ -11,6 +11,7 @@ examples:
 
 import os
 import shutil
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,9 @@ def run(args: Namespace) -> int:
     watch = Watch(judges)
     if args.once:
         return _print_once(watch)
+    if not sys.stdout.isatty():
+        hint = "rlvitals follow PATH, or rlvitals watch PATH --once"
+        raise UsageError("the screen needs a terminal", where="standard output", hint=hint)
     try:
         from rlvitals.views.watch_app import WatchApp
     except ModuleNotFoundError as error:

@@ -2,10 +2,10 @@
 
     copies = find({0: identify(trackers, trace), ...})
 
-Two runs are one training where different trackers logged them, an outcome that both have moves and
-is the same at the same steps, and nothing that both have differs. Of two runs that go on, one may
-be some rows behind. Two seeds that begin alike, and a training that was repeated with the same
-tracker, are two runs.
+Two runs are one training where different trackers logged them, an outcome or a loss that both have
+moves and is the same at the same steps, and nothing that both have differs. Of two runs that go on,
+one may be some rows behind; printed numbers may lack digits. Two seeds that begin alike, and a
+training that was repeated with the same tracker, are two runs.
 """
 
 from collections import defaultdict
@@ -30,9 +30,10 @@ class Identity:
     """What tells one training from another, without the rows of its log."""
 
     trackers: frozenset[str]
-    outcomes: Mapping[str, Points]  # those that move
+    outcomes: Mapping[str, Points]  # outcomes and losses that move
     openings: Mapping[str, bytes]  # digest of each until it has taken enough values
     digests: Mapping[str, bytes]  # of each series but clocks and speeds
+    windows: Mapping[str, int]  # points that each value is a mean of
     seed: str
     extent: tuple[int, int]  # number of series and of settings
     grows: bool
@@ -45,7 +46,9 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
     """
     points = {name: _points(series) for name, series in trace.series.items()}
     lengths = {
-        name: _opening_length(points[name][1]) for name in points if name.startswith("outcome/")
+        name: _opening_length(points[name][1], 3 if _is_loss(name) else 10)
+        for name in points
+        if name.startswith("outcome/") or _is_loss(name)
     }
     outcomes = {name: points[name] for name, length in lengths.items() if length}
     return Identity(
@@ -57,6 +60,7 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
             for name, columns in points.items()
             if not name.startswith(("throughput/", "progress/"))  # each tracker's own clock
         },
+        {name: measured.window for name, measured in trace.measured.items()},
         str(trace.settings.get("seed", "")),
         (len(trace.series), len(trace.settings)),
         grew or goes_on(trace),
@@ -88,7 +92,21 @@ def find(runs: Mapping[Key, Identity]) -> dict[Key, Key]:
         # Nobody can say which of two trainings a third log belongs to.
         if key != fullest and count == len(frozenset().union(*(runs[m].trackers for m in group))):
             copies[key] = fullest
-    return copies
+    return copies | _find_console_copies(runs, copies)
+
+
+def _find_console_copies(runs: Mapping[Key, Identity], copies: Mapping[Key, Key]) -> dict[Key, Key]:
+    """Return each run that was only printed, and the one run that logged the same in full."""
+    originals = {
+        printed: {
+            copies.get(written, written)
+            for written, candidate in runs.items()
+            if _is_console_copy(candidate, run)
+        }
+        for printed, run in runs.items()
+        if run.trackers == {"console"}
+    }
+    return {printed: keys.pop() for printed, keys in originals.items() if len(keys) == 1}
 
 
 def _is_same(first: Identity, second: Identity) -> bool:
@@ -100,8 +118,27 @@ def _is_same(first: Identity, second: Identity) -> bool:
             _begins_alike(first.outcomes[name], second.outcomes[name])
             for name in first.outcomes.keys() & second.outcomes.keys()
         )
-    shared = first.digests.keys() & second.digests.keys()
+    shared = {
+        name  # a mean of episodes is another quantity than the episodes
+        for name in first.digests.keys() & second.digests.keys()
+        if first.windows.get(name) == second.windows.get(name)
+    }
     return all(first.digests[name] == second.digests[name] for name in shared)
+
+
+def _is_console_copy(written: Identity, printed: Identity) -> bool:
+    """Return whether a program printed what it also logged in full.
+
+    Stable-Baselines3 prints three significant digits.
+    """
+    shared = printed.outcomes.keys() & written.outcomes.keys()
+    if "console" in written.trackers or not shared:
+        return False
+    return all(
+        np.array_equal(written.outcomes[name][0], printed.outcomes[name][0])
+        and np.allclose(written.outcomes[name][1], printed.outcomes[name][1], rtol=5e-3, atol=0)
+        for name in shared
+    )
 
 
 def _begins_alike(first: Points, second: Points) -> bool:
@@ -110,6 +147,14 @@ def _begins_alike(first: Points, second: Points) -> bool:
     return np.array_equal(first[0][:count], second[0][:count]) and np.array_equal(
         first[1][:count], second[1][:count]
     )
+
+
+def _is_loss(name: str) -> bool:
+    """Return whether no two trainings share a metric's values by chance.
+
+    The losses of two seeds differ from the first update on, while failed runs share few returns.
+    """
+    return name in {"optimiser/loss", "policy/loss", "value/loss"}
 
 
 def _points(series: Series) -> Points:
@@ -123,11 +168,8 @@ def _digest(steps: NDArray[np.int64], values: NDArray[np.float32], count: int) -
     return blake2b(steps[:count].tobytes() + values[:count].tobytes(), digest_size=16).digest()
 
 
-def _opening_length(values: NDArray[np.float32], min_values: int = 10) -> int:
-    """Return the number of points with `min_values` different values, 0 where there are fewer.
-
-    Fewer prove nothing: many failed runs have the same few.
-    """
+def _opening_length(values: NDArray[np.float32], min_values: int) -> int:
+    """Return the number of points with `min_values` different values, 0 where there are fewer."""
     _, firsts = np.unique(values, return_index=True)
     if len(firsts) < min_values:
         return 0

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from rlvitals.metrics import CATALOGUE
 from rlvitals.metrics.frameworks import TABLES
+from rlvitals.types import Trace
 
 MAX_PROPOSED_KEY_LENGTH = 60  # characters: a longer key is not a name
 
@@ -36,6 +37,17 @@ def outcomes(unmapped: Iterable[str], names: Iterable[str]) -> tuple[tuple[str, 
     proposals = ((key, propose(key) or "") for key in keys[:10])
     outcome_names = frozenset(names)
     return tuple((key, name) for key, name in proposals if name in outcome_names)
+
+
+def why_missing(trace: Trace) -> str:
+    """Return why a framework's script logged no outcome, where that is known; else empty.
+
+    CleanRL's scripts take episodes from `infos["final_info"]`, which vector environments of
+    gymnasium 1.0 and later do not return.
+    """
+    if any(measured.framework == "cleanrl" for measured in trace.measured.values()):
+        return "; CleanRL's scripts log none with gymnasium 1.0 or later: no final_info in infos"
+    return ""
 
 
 def _short_name(key: str) -> str:

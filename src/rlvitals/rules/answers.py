@@ -80,8 +80,8 @@ MEAN = re.compile(
 )
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
-AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
+AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:

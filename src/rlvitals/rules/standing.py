@@ -29,7 +29,7 @@ from rlvitals.signals import outcome_change as block_test
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import bound_change, first_last_change
-from rlvitals.signals.plateau import plateau_start
+from rlvitals.signals.plateau import is_share_of_full_batches, plateau_start
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
@@ -221,7 +221,7 @@ def _missing_outcome_reason(trace: Trace) -> str:
     if likely := suggest.outcomes(trace.unmapped, OUTCOMES):
         keys, (key, name) = " or ".join(key for key, _ in likely[:2]), likely[0]
         return f"no key is known as the outcome; {keys} may be it: --map {key}={name}"
-    return "no outcome is logged (return, reward, score, success)"
+    return f"no outcome is logged (return, reward, score, success){suggest.why_missing(trace)}"
 
 
 def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Standing:
@@ -382,12 +382,10 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
         return last >= env.solved_return and plateau_start(values) is not None
     if name in SHARES:
         return last >= 1.0 - AT_THE_TOP
-    checked = (n for n in trace.series if n in SHARES or checks_the_answer(n))
-    if any(_always_succeeds(trace, name) for name in checked):
+    if any(_always_succeeds(trace, n) for n in trace.series if n in SHARES or checks_the_answer(n)):
         return True
-    # An outcome that varied on its way up and repeats its best value exactly is bounded there.
-    # One lucky episode above the floor is no way up.
-    stuck = int(max(STUCK_TOP * len(values), LEAST))
-    top = values.max()
+    # A climb that ends in exactly its best value is bounded there; one lucky episode is no climb.
+    stuck, top = int(max(STUCK_TOP * len(values), LEAST)), values.max()
     climbed = values[:stuck].mean() < top and np.ptp(values) > AT_THE_TOP * abs(top)
-    return bool((values[-stuck:] == top).all() and climbed)
+    full = last > 1 - AT_THE_TOP and is_share_of_full_batches(values)
+    return bool(climbed and (full or (values[-stuck:] == top).all()))

@@ -1,4 +1,4 @@
-"""Find the start of a plateau."""
+"""Find the start of a plateau, and a reward that has reached its maximum."""
 
 import math
 
@@ -48,3 +48,8 @@ def plateau_start(values: Array, *, tolerance: float = PLATEAU_TOLERANCE) -> int
 def _flat(values: Array, limit: float) -> bool:
     line = trend(values)
     return line is not None and -limit <= line.change_low and line.change_high <= limit
+
+
+def is_share_of_full_batches(values: Array, *, min_full: int = 3) -> bool:
+    """Return whether values [n] are means of rewards between 0 and 1, `min_full` of them 1."""
+    return bool(values.min() >= 0 and values.max() == 1 and (values == 1).sum() >= min_full)

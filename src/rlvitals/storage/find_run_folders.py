@@ -35,6 +35,6 @@ def run_folders(root: Path) -> tuple[Path, ...]:
     if not folders and not os.path.lexists(root):
         raise missing_path(root)
     if not folders:
-        hint = "a run folder holds run.json and blocks/"
+        hint = "rlvitals diagnose PATH reads logs of all tools; a run folder holds run.json"
         raise UnreadableLog("no run folder of rlvitals here", where=str(root), hint=hint)
     return folders

@@ -272,7 +272,7 @@ def choose_copy(run: FileState, copy: FileState, path: Path) -> Stored:
         return Stored(copy.about, f"{wrong}; its copy {RUN_COPY} is used", from_copy=True)
     if run.error is not None:
         raise run.error
-    hint = "a run folder holds run.json and blocks/"
+    hint = "rlvitals diagnose PATH reads logs of all tools; a run folder holds run.json"
     raise LostRun("not a run folder", where=str(path.parent), hint=hint)
 
 

@@ -238,6 +238,8 @@ def _keys(name: str) -> Iterator[str]:
             continue
         yield "\n".join([f"# key {name}", "", f"is `{canonical}` in", "", *lines])
         yield metric_page(metric)
+    if lines_by_metric and not specific and (hint := nearest(name, known_names() - {name})):
+        yield f"No table has the key `{name}` itself: {hint}"
 
 
 def _environments(name: str) -> Iterator[str]:

@@ -38,7 +38,7 @@ def printed_last(logs: Sequence[Log]) -> list[Log]:
     how the run ended, and its settings, are kept.
     """
     written = [log for log in logs if log.source != "console"]
-    lasts = [last for log in written if (last := _last(log)) is not None]
+    lasts = [last for log in written if (last := last_step(log)) is not None]
     printed = [log for log in logs if log.source == "console"]
     if lasts:
         units = {log.step_unit for log in written if log.series}
@@ -48,14 +48,15 @@ def printed_last(logs: Sequence[Log]) -> list[Log]:
     return [*written, *printed]
 
 
-def _last(log: Log) -> int | None:
+def last_step(log: Log) -> int | None:
+    """Return the highest step of a log, None where it has no numbers."""
     ends = [int(series.steps.max()) for series in log.series.values() if len(series)]
     return max(ends, default=None)
 
 
 def _counts(log: Log, units: AbstractSet[str], last: int) -> bool:
     """Return True if console output counts the steps that the logs beside it count."""
-    console_last = _last(log)
+    console_last = last_step(log)
     if console_last is None:
         return True
     same_unit = log.step_unit in units or "steps" in {log.step_unit, *units}

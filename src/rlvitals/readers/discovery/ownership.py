@@ -27,6 +27,7 @@ def settings_of(
     all hold the same, the first is taken.
     """
     by_home: dict[Path, dict[tuple[Path, str], Path]] = defaultdict(dict)
+    models: dict[Path, list[Path]] = defaultdict(list)
     for file in filter(settings_files.is_settings, files):
         folder = up(file.parent, root)
         owners = [folder] if folder in homes else _owners(file, folder, homes)
@@ -34,8 +35,14 @@ def settings_of(
             owners = [folder.parent]
         location = folder if CHECKPOINT_FOLDER.fullmatch(file.parent.name) else file.parent
         for owner in owners:
-            by_home[owner].setdefault((location, file.name), file)
-    return defaultdict(list, {home: list(files.values()) for home, files in by_home.items()})
+            if file.suffix == ".zip":
+                models[owner].append(file)
+            else:
+                by_home[owner].setdefault((location, file.name), file)
+    settings = defaultdict(list, {home: list(files.values()) for home, files in by_home.items()})
+    for home, saved in models.items():
+        settings[home] += settings_files.newest_of_each(saved)
+    return settings
 
 
 def _owners(file: Path, folder: Path, homes: Collection[Path]) -> list[Path]:

@@ -70,7 +70,10 @@ def own_name(file: Path) -> str:
     if lower.isdigit() and monitor:
         return ""
     is_part = (
-        lower in CONTENT_NAMES or lower in EVALUATION_NAMES or lower.startswith("ppo_metrics_")
+        re.fullmatch(r"(?:rank|worker|node|process|gpu)[-_.]?\d+", lower) is not None
+        or lower in CONTENT_NAMES
+        or lower in EVALUATION_NAMES
+        or lower.startswith("ppo_metrics_")
     )
     return "" if is_part or CONSOLE_FILE.fullmatch(bare(file).name.lower()) else stem
 

@@ -1,17 +1,19 @@
 """Read the settings files that a trainer writes next to its log.
 
 JSON and YAML of Ray Tune, Lightning, Hydra, rl-zoo, DVC, W&B, ML-Agents and others, a LoRA
-adapter's configuration, and Hugging Face's `training_args.bin`. What such a file holds is read as
-plain content: nothing in it is constructed, unpickled or run. Problems are notes.
+adapter's configuration, Hugging Face's `training_args.bin`, and models that Stable-Baselines3
+saved. What such a file holds is read as plain content: nothing in it is constructed, unpickled or
+run. Problems are notes.
 """
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.discovery import pickled_settings
+from rlvitals.readers.discovery import pickled_settings, saved_models
 from rlvitals.readers.formats import plain_yaml
 from rlvitals.readers.formats.columns import MAX_SETTING_CHARACTERS
 from rlvitals.readers.formats.json_lines import parse_object
@@ -57,21 +59,34 @@ LORA_SETTINGS = {
 
 
 def is_settings(path: Path) -> bool:
-    """Return True if, by its name, a file holds settings."""
-    return path.name in SETTINGS_NAMES
+    """Return True if, by its name, a file holds settings, or is a model that SB3 saved."""
+    return path.name in SETTINGS_NAMES or saved_models.is_saved_model(path)
 
 
 def settings_of_log(path: Path) -> tuple[Path, ...]:
     """Return the files of settings in a log's folder and in Hydra's below it, sorted."""
     folders = (path.parent, path.parent / ".hydra")
-    return tuple(
-        sorted(
-            file
-            for folder in folders
-            for name in SETTINGS_NAMES
-            if (file := folder / name).is_file()
-        )
-    )
+    named = [
+        file for folder in folders for name in SETTINGS_NAMES if (file := folder / name).is_file()
+    ]
+    models = filter(saved_models.is_saved_model, path.parent.glob("*.zip"))
+    return tuple(sorted([*named, *newest_of_each(models)]))
+
+
+def newest_of_each(models: Iterable[Path]) -> list[Path]:
+    """Return the last saved model of each name: `rl_model_2000_steps.zip`, not `..._1000_...`.
+
+    None where their settings differ: nobody can say which of them logged.
+    """
+    by_name = {
+        re.sub(r"\d+", "", model.name): model
+        for model in sorted(models, key=lambda model: (len(model.name), model.name))
+    }
+    settings = [
+        {k: v for k, v in read(model)[0].items() if k not in {"num_timesteps", "total_timesteps"}}
+        for model in by_name.values()
+    ]
+    return list(by_name.values()) if all(each == settings[0] for each in settings) else []
 
 
 def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
@@ -105,6 +120,8 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
 def _parser(path: Path) -> Callable[[BinaryIO], object]:
     if path.name == "training_args.bin":
         return _read_training_args
+    if path.suffix == ".zip":
+        return saved_models.fields
     return _json if path.suffix == ".json" else _yaml
 
 

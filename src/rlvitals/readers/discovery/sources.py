@@ -17,7 +17,13 @@ from typing import Any
 
 from rlvitals.errors import UnreadableLog, nearest
 from rlvitals.readers import select
-from rlvitals.readers.discovery import hide_secrets, join, ownership, run_names, settings_files
+from rlvitals.readers.discovery import (
+    hide_secrets,
+    join,
+    ownership,
+    run_names,
+    settings_files,
+)
 from rlvitals.readers.discovery.copies import without_copies
 from rlvitals.readers.discovery.walk import Walk
 from rlvitals.readers.reader import Files, Reader
@@ -166,10 +172,19 @@ def _home(file: Path, reader: Reader, root: Path) -> Path:
 
 
 def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:
-    """Make the runs of one folder: one, unless its files have names of their own."""
+    """Make the runs of one folder: one, unless its files have names of their own.
+
+    What programs printed there, each into a file with a name, are runs beside the others.
+    """
     # A reader that tells the run's folder says that its files have no names of their own.
     stems = ["" if reader.home else run_names.own_name(file) for file, reader in files]
     inside = "" if home == root else str(home.relative_to(root))
+    printed = [
+        pair for pair, stem in zip(files, stems, strict=True) if stem and pair[1].name == "console"
+    ]
+    written = [pair for pair in files if pair not in printed]
+    if written and not all(stems) and len({run_names.own_name(file) for file, _ in printed}) > 1:
+        return [*_runs(home, written, root, notes), *_runs(home, printed, root, notes)]
     if all(stems) and len(set(stems)) > 1:
         by_name: dict[str, list[tuple[Path, Reader]]] = defaultdict(list)
         for pair, stem in zip(files, stems, strict=True):
@@ -258,9 +273,13 @@ def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log
         raise _none_readable(errors)
     notes += [_not_read(files, problem) for problem, files in failed.items()]
     joined = join.printed_last(join.join(logs))
+    ends = [last for _, log in logs if (last := join.last_step(log)) is not None]
     for file in run.settings:
         settings, settings_notes = settings_files.read(file, run.root.name)
         location = os.path.relpath(file, run.root)
+        saved_step = settings.pop("num_timesteps", None) if file.suffix == ".zip" else None
+        if isinstance(saved_step, int) and saved_step > join.MAX_STEP_RATIO * max(ends, default=0):
+            settings, settings_notes = {}, [f"saved at step {saved_step:,}, by another training"]
         joined.append(Log("settings", {}, settings, tuple(settings_notes), location))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
