@@ -135,7 +135,7 @@ RATCHETS = {
     "storage": Ratchet(0.9, 8, 0, 124),
     "tracking": Ratchet(0.3, 9, 0, 105),
     "trainers": Ratchet(0.6, 13, 0, 220),
-    "views": Ratchet(0.9, 4, 0, 180),
+    "views": Ratchet(0.9, 4, 0, 181),
     "wandb": Ratchet(0.0, 1, 0, 3),
 }
 # Each file of its kind ends with one: a descriptor is no constant.
