@@ -41,6 +41,7 @@ SETTINGS_NAMES = frozenset(
 )
 MAX_BYTES_BY_SUFFIX = {".json": 4 * 2**20, ".yaml": 2**20, ".yml": 2**20}
 MAX_SETTINGS = 5000
+GROUP_SETTING = "rlvitals/group"  # as of a recorded run: the runs of one experiment
 MAX_LIST_ITEMS = 20  # of a list
 MAX_NESTED_LISTS = 3  # lists in lists
 # A model's description, not a trainer's settings. Source: transformers' PretrainedConfig.to_dict.
@@ -107,6 +108,8 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
         return {}, []
     notes: list[str] = []
     settings: dict[str, Setting] = {}
+    if path.name == "params.json" and (experiment := experiment_of_trial(path.parent)):
+        settings[GROUP_SETTING] = experiment
     try:
         for key, value in plain_yaml.leaves(_unwrap(path, item, run), MAX_SETTINGS):
             setting = _setting(value)
@@ -115,6 +118,13 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
     except plain_yaml.NotPlainError as error:
         notes.append(f"{error}: {len(settings):,} are")
     return settings, notes
+
+
+def experiment_of_trial(folder: Path) -> str:
+    """Return the name of a trial's experiment: Ray Tune keeps its state in the folder above."""
+    above = folder.absolute().parent
+    is_trial = (folder / "params.json").is_file()
+    return above.name if is_trial and any(above.glob("experiment_state*.json")) else ""
 
 
 def _parser(path: Path) -> Callable[[BinaryIO], object]:
