@@ -25,7 +25,8 @@ from rlvitals.bucket import mirror_process
 from rlvitals.bucket import node_manifest as manifests
 from rlvitals.bucket import uploader as uploader_module
 from rlvitals.bucket.download import download
-from rlvitals.bucket.object_store import Conflict, ObjectStore
+from rlvitals.bucket.object_store import ObjectStore
+from rlvitals.bucket.store_dialects import Conflict
 from rlvitals.bucket.uploader import MERGE_COUNT, Uploader
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import compact, events
@@ -79,10 +80,10 @@ def test_a_torn_block_is_uploaded_once_it_is_complete(store, tmp_path):
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_an_upload_that_is_cut_at_any_request_loses_and_doubles_nothing(cloud, tmp_path, after):
+def test_an_upload_that_is_cut_at_any_request_loses_and_doubles_nothing(any_cloud, tmp_path, after):
     """A reader sees the rows before the cut upload or all of them, and later each once."""
     folder, copy = Folder(tmp_path / "run"), tmp_path / "copy"
-    store, reading = BreakingStore(f"{cloud}/x"), ObjectStore(f"{cloud}/x")
+    store, reading = BreakingStore(f"{any_cloud}/x"), ObjectStore(f"{any_cloud}/x")
     store.after = after
     upload_all(folder.path, store)
     seen = set()
@@ -108,8 +109,8 @@ def test_an_upload_that_is_cut_at_any_request_loses_and_doubles_nothing(cloud, t
     pytest.fail("the upload makes more requests than are cut")
 
 
-def test_many_uploads_are_merged_and_nothing_is_left_behind(cloud, tmp_path):
-    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{cloud}/x")
+def test_many_uploads_are_merged_and_nothing_is_left_behind(any_cloud, tmp_path):
+    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{any_cloud}/x")
     uploader = Uploader(folder.path, store)
     for _ in range(2 * MERGE_COUNT + 3):
         folder.log(2)
@@ -140,8 +141,8 @@ def test_a_reader_goes_on_where_segments_are_merged_while_it_reads(cloud, tmp_pa
     assert fetch(reading, tmp_path / "copy") == {(1, 0): list(range(MERGE_COUNT))}
 
 
-def test_two_processes_that_upload_one_folder_agree(cloud, tmp_path):
-    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{cloud}/x")
+def test_two_processes_that_upload_one_folder_agree(any_cloud, tmp_path):
+    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{any_cloud}/x")
     folder.log(3)
     pair = [Uploader(folder.path, ObjectStore(store.url)) for _ in range(2)]
     for number in range(6):
@@ -236,7 +237,7 @@ def test_names_from_a_bucket_stay_below_the_copy():
 def test_a_store_is_asked_which_conditions_it_has(store):
     conditions = store.probe()
     assert conditions.create
-    assert conditions.replace == store.is_s3
+    assert conditions.replace == store.has_replace
     assert store.list("probes/") == []
     store.create("a", b"1")
     with pytest.raises(Conflict):
@@ -284,8 +285,8 @@ def _storm(cloud, tmp_path, writers, rounds):
     assert rows == {(1, i): list(range(folder.rows)) for i, folder in enumerate(folders)}
 
 
-def test_writers_in_a_storm_lose_and_double_no_row(cloud, tmp_path):
-    _storm(cloud, tmp_path, cases(20, 64), 2)
+def test_writers_in_a_storm_lose_and_double_no_row(any_cloud, tmp_path):
+    _storm(any_cloud, tmp_path, cases(20, 64), 2)
 
 
 @pytest.mark.soak
