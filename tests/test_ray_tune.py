@@ -20,8 +20,9 @@ def experiment(tmp_path, monkeypatch):
     ours = tmp_path / "ours"
 
     def train(config):
-        import rlvitals
         from ray import tune
+
+        import rlvitals
 
         folder = ours / tune.get_context().get_trial_id()
         with rlvitals.start(folder, settings=config) as run:

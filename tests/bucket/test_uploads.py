@@ -1,6 +1,8 @@
 """What a bucket holds and a reader sees, wherever an upload is cut, repeated or disturbed."""
 
+import itertools
 import json
+import os
 import random
 import shutil
 import time
@@ -253,8 +255,11 @@ def test_a_missing_package_is_named():
     assert "gcsfs" in raised.value.hint
 
 
-def _storm(cloud, tmp_path, writers, rounds):
-    """Let ranks on machines of their own log and upload, each in its own weather."""
+def _storm(cloud, tmp_path, writers, rounds, seconds=0.0):
+    """Let ranks on machines of their own log and upload, each in its own weather.
+
+    It lasts for so many rounds, and for so many seconds.
+    """
     url = f"{cloud}/storm-{writers}"
     folders = [
         Folder(tmp_path / str(i), i, launch="job", world_size=writers) for i in range(writers)
@@ -265,20 +270,24 @@ def _storm(cloud, tmp_path, writers, rounds):
     uploaders = [Uploader(each.path, store) for each, store in zip(folders, stores, strict=True)]
     conditions = stores[0].probe()
     kills = failures = 0
-    for number in range(rounds + 1):
+    until = time.monotonic() + seconds
+    for number in itertools.count():
+        is_over = number >= rounds and time.monotonic() >= until
         for i, folder in enumerate(folders):
-            if number < rounds:
+            if not is_over:
                 folder.log(1 + (i + number) % 3)
-            stores[i].is_stormy = number < rounds
+            stores[i].is_stormy = not is_over
             uploaders[i].conditions = conditions
             try:
-                while not uploaders[i].upload(closing=number == rounds):
+                while not uploaders[i].upload(closing=is_over):
                     pass
             except Killed:
                 kills += 1
                 uploaders[i] = Uploader(folder.path, stores[i])
             except OSError:
                 failures += 1
+        if is_over:
+            break
     assert kills > writers / 4
     assert failures > writers / 4
     rows = fetch(ObjectStore(url), tmp_path / "copy")
@@ -291,9 +300,12 @@ def test_writers_in_a_storm_lose_and_double_no_row(any_cloud, tmp_path):
 
 @pytest.mark.soak
 def test_64_writers_in_a_long_storm_lose_and_double_no_row(cloud, tmp_path, monkeypatch):
-    """Forty rounds with merges at four segments: more levels of them than 1,000 rounds have."""
+    """Forty rounds with merges at four segments: more levels of them than 1,000 rounds have.
+
+    RLVITALS_STORM_SECONDS=3600 makes it last an hour.
+    """
     monkeypatch.setattr(uploader_module, "MERGE_COUNT", 4)
-    _storm(cloud, tmp_path, 64, 40)
+    _storm(cloud, tmp_path, 64, 40, float(os.environ.get("RLVITALS_STORM_SECONDS", "0")))
 
 
 def _upload_in_a_storm(url, folders, seed):
