@@ -12,36 +12,41 @@ tune = pytest.importorskip("ray.tune", reason="Ray Tune is not installed")
 pytestmark = [pytest.mark.soak, pytest.mark.filterwarnings("default")]  # Ray's own warnings
 
 
-@pytest.fixture
-def experiment(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory):
     """Train four trials; return the folder of ours and that of Tune's."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_AIR_NEW_OUTPUT", "0")
-    ours = tmp_path / "ours"
+    folder = tmp_path_factory.mktemp("tune")
+    ours = folder / "ours"
 
     def train(config):
         from ray import tune
 
         import rlvitals
 
-        folder = ours / tune.get_context().get_trial_id()
-        with rlvitals.start(folder, settings=config) as run:
+        with rlvitals.start(ours / tune.get_context().get_trial_id(), settings=config) as run:
             for step in range(1, 61):
                 value = 20.0 + 400.0 * config["lr"] * step
                 run.log(1000 * step, {"return": value})
                 tune.report({"episode_reward_mean": value, "timesteps_total": 1000 * step})
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_AIR_NEW_OUTPUT", "0")
+        _tune(train, folder / "ray")
+    return ours, folder / "ray"
+
+
+def _tune(train, folder):
     ray.init(
         num_cpus=1, include_dashboard=False, logging_level="error", log_to_driver=False,
         object_store_memory=100_000_000,
     )  # fmt: skip
     try:
-        config = tune.RunConfig(name="sweep", storage_path=str(tmp_path / "ray"), verbose=0)
+        config = tune.RunConfig(name="sweep", storage_path=str(folder), verbose=0)
         space = {"lr": tune.grid_search([0.0, 1e-3, 1e-2, 2e-2])}
         tune.Tuner(train, param_space=space, run_config=config).fit()
     finally:
         ray.shutdown()
-    return ours, tmp_path / "ray"
 
 
 def test_trials_are_one_group_in_our_runs_and_in_tune_s_own_files(experiment, capsys):

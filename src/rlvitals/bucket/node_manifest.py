@@ -23,7 +23,6 @@ from rlvitals.storage.typed import Fields
 
 BUCKET_FORMAT = 1
 MANIFESTS, SEGMENTS, ATTEMPTS, BEATS = "manifests/", "segments/", "attempts/", "beats/"
-OBJECT_PREFIXES = (MANIFESTS, SEGMENTS, ATTEMPTS, BEATS, "probes/")  # of all that an upload writes
 MANIFEST_NAME = re.compile(rf"{MANIFESTS}(?P<node>\w+)(?:\.(?P<sequence>\d+)-\w+)?\.json")
 ATTEMPT_NAME = re.compile(rf"{ATTEMPTS}(?P<number>\d+)(?:-\w+)?\.json")
 SEGMENT_NAME = re.compile(rf"{SEGMENTS}\w+/(?P<level>\d)-(?P<sequence>\d+)-\w+")

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from rlvitals.bucket.store_dialects import CONDITIONAL_PUTS, Conflict, store_time
+from rlvitals.bucket.store_dialects import Conflict, dialect_of, store_time
 from rlvitals.checkpoints.transfer.fsspec_remote import SCHEME_PACKAGES
 from rlvitals.checkpoints.transfer.timeouts import call_within
 from rlvitals.errors import UsageError, VitalsError
@@ -72,7 +72,7 @@ class ObjectStore:
         self._files: Any = None
         self._root = ""
         self._scheme = url.partition(":")[0]
-        self._conditional_put = CONDITIONAL_PUTS.get(self._scheme)
+        self._dialect = dialect_of(self._scheme)
         self._connect()
 
     def _connect(self) -> None:
@@ -105,7 +105,7 @@ class ObjectStore:
     @property
     def has_replace(self) -> bool:
         """Whether this kind of store replaces by version; `probe` tells whether this one does."""
-        return self._conditional_put is not None
+        return self._dialect is not None
 
     def probe(self) -> Conditions:
         """Return which conditional writes the store honours, by trying them on an object."""
@@ -130,7 +130,7 @@ class ObjectStore:
 
     def create(self, name: str, data: bytes) -> str:
         """Write an object that does not exist yet; return its version. Raises Conflict."""
-        if self._conditional_put is not None:
+        if self._dialect is not None:
             return self._put(name, data, None)
         try:
             self._pipe(name, data, mode="create")
@@ -155,12 +155,12 @@ class ObjectStore:
         self._call(lambda files: files.pipe_file(self._path(name), data, **options))
 
     def _put(self, name: str, data: bytes, version: str | None) -> str:
-        put = self._conditional_put
-        if put is None:
+        dialect = self._dialect
+        if dialect is None:
             raise NotImplementedError("this store has no If-Match")
         self.cost.puts += 1
         self.cost.sent += len(data)
-        return self._call(lambda files: put(files, self._path(name), data, version))
+        return self._call(lambda files: dialect.put(files, self._path(name), data, version))
 
     def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
         """Return an object, or `size` bytes of it from `start`. Raises FileNotFoundError."""
@@ -214,8 +214,11 @@ class ObjectStore:
 
     def clock(self) -> float:
         """Return the time by the store's clock; by this machine's where the store tells none."""
+        dialect = self._dialect
+        if dialect is None:
+            return clock.time()
         self.cost.gets += 1
-        answer = self._call(lambda files: store_time(self._scheme, files, self._path("")))
+        answer = self._call(lambda files: store_time(dialect, files, self._path("")))
         return clock.time() if answer is None else answer
 
     def list_folders(self) -> "list[str]":
@@ -233,7 +236,8 @@ class ObjectStore:
         """List the objects below a prefix that ends at a "/", by name."""
         self.cost.puts += 1
         path, options = self._path(prefix.rstrip("/")), {}
-        if self.is_s3:  # without a prefix s3fs asks twice more whether an empty folder is a file
+        if self._scheme in S3_SCHEMES:
+            # Without a prefix s3fs asks twice more whether an empty folder is a file.
             path, _, name = path.rpartition("/")
             options = {"prefix": f"{name}/"}
         try:

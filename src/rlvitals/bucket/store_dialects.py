@@ -7,10 +7,9 @@ A version is an ETag, of Google's store a generation, as a listing of the store 
 import json
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
-
-PRECONDITION_CODES = ("PreconditionFailed", "412")
 
 
 class Conflict(Exception):  # noqa: N818 - it is an answer of the store
@@ -24,8 +23,8 @@ def put_s3(files: Any, path: str, data: bytes, version: str | None) -> str:  # n
     try:
         answer = files.call_s3("put_object", Bucket=bucket, Key=key, Body=data, **condition)
     except OSError as error:
-        codes = (*PRECONDITION_CODES, "NoSuchKey") if version else PRECONDITION_CODES
-        if _s3_code(error) in codes:
+        is_missing = version is not None and _s3_code(error) == "NoSuchKey"
+        if is_missing or _s3_code(error) in {"PreconditionFailed", "412"}:
             raise Conflict(path) from None
         raise
     return str(answer["ETag"])
@@ -38,12 +37,12 @@ def put_google(files: Any, path: str, data: bytes, version: str | None) -> str: 
     """
     bucket, key, _ = files.split_path(path)
     boundary = secrets.token_hex(16)
-    about = json.dumps({"name": key}).encode()
-    parts = ((b"application/json; charset=UTF-8", about), (b"application/octet-stream", data))
+    metadata = json.dumps({"name": key}).encode()
+    sections = ((b"application/json; charset=UTF-8", metadata), (b"application/octet-stream", data))
     separator = f"--{boundary}".encode()
     body = b"".join(
         separator + b"\r\nContent-Type: " + kind + b"\r\n\r\n" + content + b"\r\n"
-        for kind, content in parts
+        for kind, content in sections
     )
     try:
         answer = files.call(
@@ -110,21 +109,29 @@ def date_azure(files: Any, path: str) -> Mapping[str, str]:  # noqa: ANN401
     return headers
 
 
-ConditionalPut = Callable[[Any, str, bytes, str | None], str]
-CONDITIONAL_PUTS: dict[str, ConditionalPut] = {
-    "s3": put_s3, "s3a": put_s3, "gs": put_google, "gcs": put_google,
-    "az": put_azure, "abfs": put_azure, "abfss": put_azure,
-}  # fmt: skip
-DATE_HEADERS: dict[str, Callable[[Any, str], Mapping[str, str]]] = {
-    "s3": date_s3, "s3a": date_s3, "gs": date_google, "gcs": date_google,
-    "az": date_azure, "abfs": date_azure, "abfss": date_azure,
-}  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a store is asked for what fsspec has no word for."""
+
+    put: Callable[[Any, str, bytes, str | None], str]  # file system, path, data, version
+    headers: Callable[[Any, str], Mapping[str, str]]  # of an answer, for its date
 
 
-def store_time(scheme: str, files: Any, path: str) -> float | None:  # noqa: ANN401
+def dialect_of(scheme: str) -> Dialect | None:
+    """Return the dialect of a URL's scheme; None for a store without conditional replacement."""
+    match scheme:
+        case "s3" | "s3a":
+            return Dialect(put_s3, date_s3)
+        case "gs" | "gcs":
+            return Dialect(put_google, date_google)
+        case "az" | "abfs" | "abfss":
+            return Dialect(put_azure, date_azure)
+    return None
+
+
+def store_time(dialect: Dialect, files: Any, path: str) -> float | None:  # noqa: ANN401
     """Return the time by the store's clock, seconds since the epoch; None where it tells none."""
-    ask = DATE_HEADERS.get(scheme)
-    text = ask(files, path).get("date") if ask else None
+    text = dialect.headers(files, path).get("date")
     return parsedate_to_datetime(text).timestamp() if text else None
 
 

@@ -17,7 +17,6 @@ from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, BlockFile, block_files, read_about
 from rlvitals.tracking import other_processes
 
-ROLLOUT_FOLDER = "rollouts"  # of a run, as the recorder names it
 DAY_SECONDS = 86_400.0
 MIN_AGE_SECONDS = DAY_SECONDS  # a run that paused for a night is not old
 
@@ -161,7 +160,7 @@ def _plan_checkpoints(folder: Path, keep: int, steps: list[Step], obstacles: lis
 def _plan_rollouts(folder: Path, keep: int) -> Iterator[Step]:
     """Plan the deletion of files of rollouts, the oldest of each rank first."""
     by_rank: dict[str, list[Path]] = defaultdict(list)
-    for path in sorted((folder / ROLLOUT_FOLDER).glob("*.jsonl.zst")):
+    for path in sorted((folder / "rollouts").glob("*.jsonl.zst")):
         by_rank[path.name.split("-")[1]].append(path)
     for files in by_rank.values():
         for path in files[1 : max(len(files) - keep, 1)]:
@@ -190,7 +189,7 @@ def prune(
         for _ in recovery.recover(folder):  # what an earlier, killed call has left
             pass
     run_plan = plan(folder, tiers, keep, time_now, keep_rollouts)
-    rollout_steps = [step for step in run_plan.steps if step.path.parent.name == ROLLOUT_FOLDER]
+    rollout_steps = [step for step in run_plan.steps if step.path.parent.name == "rollouts"]
     outcomes = [_do(folder, step, time_now) for step in run_plan.steps if step not in rollout_steps]
     outcomes += _delete_rollouts(folder, rollout_steps, time_now)
     return run_plan, tuple(outcomes)

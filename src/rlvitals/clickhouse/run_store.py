@@ -22,10 +22,6 @@ ENTRY_COLUMNS = (
     "path", "id", "name", "project", "group", "seed", "created", "attempts", "status", "step",
     "time", "verdict", "problem", "wrong", "tags",
 )  # fmt: skip
-JOB_CELLS = (
-    "arrayFilter(cell -> startsWith(cell.1, '" + JOB_SETTING + "/'),"
-    " arrayZip(setting_keys, setting_values))"
-)
 RUN_ORDERS = {
     "newest": "coalesce(time, created) DESC, path",
     "name": "path",
@@ -205,8 +201,10 @@ def compile_search(terms: str, sort: str, limit: int | None) -> tuple[str, dict[
         clauses.append(clause)
         values |= term_values
     columns = ", ".join(f"`{name}`" for name in ENTRY_COLUMNS)
+    cells = "arrayZip(setting_keys, setting_values)"
+    job = f"arrayFilter(cell -> startsWith(cell.1, '{JOB_SETTING}/'), {cells})"
     statement = (
-        f"SELECT {columns}, {JOB_CELLS} FROM runs FINAL"  # noqa: S608 - our own names; texts are bound
+        f"SELECT {columns}, {job} FROM runs FINAL"  # noqa: S608 - our own names; texts are bound
         f" WHERE {' AND '.join(clauses)} ORDER BY {RUN_ORDERS[check_sort(sort)]}"
     )
     if limit is not None:

@@ -64,9 +64,6 @@ SEARCH_COLUMNS = {"group": "grp", "verdict": "COALESCE(verdict, '')"}
 # Both compare ASCII letters without their case; no character of the text is special.
 CONTAINS = "instr(lower({}), lower(?))"
 ENDS_WITH = "substr(lower(key), -length(?)) = lower(?)"
-SELECT_JOBS = (
-    "SELECT path, key, value FROM settings WHERE key >= 'job/' AND key < 'job0'"  # 0 follows /
-)
 OF_TABLE = "runs.path IN (SELECT path FROM {} WHERE {})"
 ORDERS = {
     "newest": "COALESCE(runs.time, created) DESC, runs.path",
@@ -260,7 +257,9 @@ class Index(RunQuery):
         query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} ORDER BY {ORDERS[check_sort(sort)]}"
         rows = self._db.execute(f"{query} LIMIT ?", [*values, -1 if limit is None else limit])
         tags = self._texts_by_path("SELECT path, tag FROM tags ORDER BY rowid")
-        jobs = self._texts_by_path(SELECT_JOBS)
+        jobs = self._texts_by_path(  # 0 follows /: by the table's index
+            "SELECT path, key, value FROM settings WHERE key >= 'job/' AND key < 'job0'"
+        )
         return tuple(
             replace(
                 Indexed(*row),

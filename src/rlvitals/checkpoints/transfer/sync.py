@@ -99,12 +99,10 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     """
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
-    content = file_selection.find_content(folder)
-    sizes = patience.call(remote.sizes)
-    own_index = Index(content.run_id, folder.resolve().name, _source_id(folder))
-    index = backup_index.claim_index(remote, sizes, own_index, patience, mirror_prefixes)
-    result.left = content.skipped
-    result.failed += content.unreadable
+    content, sizes = file_selection.find_content(folder), patience.call(remote.sizes)
+    index = Index(content.run_id, folder.resolve().name, _source_id(folder))
+    index = backup_index.claim_index(remote, sizes, index, patience, mirror_prefixes)
+    result.left, result.failed = content.skipped, [*result.failed, *content.unreadable]
     sync = _Sync(remote, content, index, sizes, patience, result, tell)
     if file_selection.BACKUP_INDEX_FILE not in sizes:  # from now on the place is this run's
         backup_index.write_index(remote, index, patience)

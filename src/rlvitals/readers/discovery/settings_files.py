@@ -41,7 +41,6 @@ SETTINGS_NAMES = frozenset(
 )
 MAX_BYTES_BY_SUFFIX = {".json": 4 * 2**20, ".yaml": 2**20, ".yml": 2**20}
 MAX_SETTINGS = 5000
-GROUP_SETTING = "rlvitals/group"  # as of a recorded run: the runs of one experiment
 MAX_LIST_ITEMS = 20  # of a list
 MAX_NESTED_LISTS = 3  # lists in lists
 # A model's description, not a trainer's settings. Source: transformers' PretrainedConfig.to_dict.
@@ -109,7 +108,7 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
     notes: list[str] = []
     settings: dict[str, Setting] = {}
     if path.name == "params.json" and (experiment := experiment_of_trial(path.parent)):
-        settings[GROUP_SETTING] = experiment
+        settings["rlvitals/group"] = experiment  # as of a recorded run
     try:
         for key, value in plain_yaml.leaves(_unwrap(path, item, run), MAX_SETTINGS):
             setting = _setting(value)
