@@ -4,6 +4,7 @@ from argparse import Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
+import scale_page
 from docs_markdown import doc, table
 
 from rlvitals.cli import COMMAND_GROUPS, COMMANDS
@@ -30,6 +31,7 @@ def single_pages() -> Iterator[tuple[str, str]]:
     yield "commands.md", _commands()
     yield "glossary.md", _glossary()
     yield "environments.md", _environments()
+    yield "scale.md", scale_page.page()
     yield "decisions/index.md", _decisions()
     yield "trainers/ppo-settings.md", _ppo_settings()
     tiny = f"{LANGUAGE_PRESETS}\n{of_models.table()}"

@@ -16,8 +16,9 @@ import pytest
 from bucket_checks import Folder, Killed, fetch, upload_all
 
 import rlvitals
-from rlvitals.bucket import run_index, spool_files
+from rlvitals.bucket import mirror_process, run_index, spool_files
 from rlvitals.bucket.object_store import ObjectStore
+from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.cli import main
 from rlvitals.errors import VitalsError
 from rlvitals.storage import holds
@@ -60,10 +61,10 @@ def wait_for(condition, seconds=120.0):
 
 
 def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
-    cloud, call, tmp_path, monkeypatch
+    any_cloud, call, tmp_path, monkeypatch
 ):
     """The training is killed as it trains; its last rows arrive by the process beside it."""
-    url = f"{cloud}/walk"
+    url = f"{any_cloud}/walk"
     command = [sys.executable, "-c", TRAINING, url, "sleep"]
     training = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     folder = spool.spool_folder(url)
@@ -79,21 +80,21 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
     assert series.steps.tolist() == list(range(400))
     assert "1 of 1 rollouts" in call("samples", url)[1]
     assert call("compare", url, url)[0] in (0, 4)
-    assert call("triage", cloud)[0] in (0, 1, 4)
+    assert call("triage", any_cloud)[0] in (0, 1, 4)
     cost = json.loads(call("status", url, "--json")[1])["upload"]
     assert cost["writes"] >= 3  # the attempt, a segment, the manifest
     assert cost["sent"] > folder.joinpath("blocks").stat().st_size > 0
     assert "bucket " in call("status", folder)[1]
     assert call("follow", url, "--once")[0] in (0, 1, 4)
-    _, out, _ = call("runs", cloud, "--search", "sweep", "--json")
+    _, out, _ = call("runs", any_cloud, "--search", "sweep", "--json")
     (entry,) = json.loads(out)
     assert entry["path"] == "walk"
     assert entry["step"] == 399
     assert entry["values"]["reward"] == 399.0
     for words, count in (("lr<1e-2 tag:sweep", 1), ("lr>1e-2", 0), ("status:stopped", 1)):
-        found = call("runs", cloud, "--search", *words.split(), "--json")[1]
+        found = call("runs", any_cloud, "--search", *words.split(), "--json")[1]
         assert len(json.loads(found)) == count, words
-    assert call("runs", cloud, "--search", "nothing:x")[0] == 2
+    assert call("runs", any_cloud, "--search", "nothing:x")[0] == 2
 
 
 def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, monkeypatch):
@@ -163,15 +164,24 @@ def test_the_spool_of_a_finished_run_is_deleted_once_the_bucket_has_all(cloud):
 @pytest.fixture
 def finished(cloud, tmp_path):
     """Return the folder of a finished and uploaded run, its store and its uploader."""
-    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{cloud}/x")
-    folder.log(30)
-    folder.writer.close()
-    Events(folder.path / "events.jsonl").append("finish", 30, attempt=1, status="finished")
+    folder, store = finish_folder(tmp_path / "run"), ObjectStore(f"{cloud}/x")
     return folder, store, upload_all(folder.path, store, closing=True)
 
 
+def finish_folder(path):
+    folder = Folder(path)
+    folder.log(30)
+    folder.writer.close()
+    Events(path / "events.jsonl").append("finish", 30, attempt=1, status="finished")
+    return folder
+
+
 @pytest.mark.parametrize(
-    "obstacle", ["hold", "segment", "manifest", "new rows", "checkpoint", "stopped", "open"]
+    "obstacle",
+    [
+        *("hold", "segment", "manifest", "new rows", "stopped", "open"),
+        *("checkpoint", "unsealed", "held checkpoint", "lost part", "own file", "set aside"),
+    ],
 )
 def test_spool_files_that_the_bucket_does_not_confirm_stay(finished, obstacle):
     folder, store, uploader = finished
@@ -184,8 +194,13 @@ def test_spool_files_that_the_bucket_does_not_confirm_stay(finished, obstacle):
     elif obstacle == "new rows":
         with (folder.path / "events.jsonl").open("a") as file:
             file.write("{}\n")
-    elif obstacle == "checkpoint":
+    elif obstacle == "unsealed":
         (folder.path / "checkpoint-5").mkdir()
+    elif obstacle in CHECKPOINT_OBSTACLES:
+        save_checkpoints(folder.path, 5)
+        if obstacle != "checkpoint":  # which the bucket lacks
+            mirror_checkpoints(folder.path, store)
+        CHECKPOINT_OBSTACLES[obstacle](folder.path / "checkpoint-5", store)
     elif obstacle == "stopped":
         (folder.path / "events.jsonl").write_text("")
     else:
@@ -193,6 +208,71 @@ def test_spool_files_that_the_bucket_does_not_confirm_stay(finished, obstacle):
     before = sorted(folder.path.rglob("*"))
     assert spool_files.remove(folder.path, store) == 0
     assert sorted(folder.path.rglob("*")) == before
+
+
+CHECKPOINT_OBSTACLES = {
+    "checkpoint": lambda *_: None,
+    "held checkpoint": lambda path, _: holds.add(path),
+    "lost part": lambda _, store: store.delete(["checkpoint-5/model.bin"]),
+    "own file": lambda path, _: (path / "mine.txt").write_text("a user's own"),
+    "set aside": lambda path, _: (path.parent / "checkpoint-4.other").mkdir(),
+}
+
+
+def mirror_checkpoints(folder, store):
+    job = mirror_process.Mirror(folder, store.url, 0.0)
+    job.save_checkpoints(wait=True)
+    assert job.error == ""
+
+
+def save_checkpoints(folder, *steps):
+    for step in steps:
+        with Checkpoints(folder, keep=9, tell=lambda _: None).save(step) as path:
+            (path / "model.bin").write_bytes(bytes([step]) * 300)
+
+
+def test_checkpoints_leave_the_spool_once_the_bucket_has_them(tmp_path, monkeypatch, call):
+    """Each removal and renaming is the last before a kill, in turn; then all is mirrored again."""
+    folder, store = finish_folder(tmp_path / "run"), ObjectStore(f"memory://{tmp_path.name}/x")
+    save_checkpoints(folder.path, 10, 20, 30)
+    upload_all(folder.path, store, closing=True)
+    for moment in range(60):
+        copy = tmp_path / f"half-{moment}"
+        shutil.copytree(folder.path, copy)
+        mirror_checkpoints(copy, store)
+        calls = [moment]
+
+        def last(real, calls=calls):
+            def run(*args, **kwargs):
+                if not calls[0]:
+                    raise Killed
+                calls[0] -= 1
+                return real(*args, **kwargs)
+
+            return run
+
+        is_cut = False
+        with monkeypatch.context() as patch:
+            for owner, name in ((Path, "unlink"), (Path, "rename"), (shutil, "rmtree")):
+                patch.setattr(owner, name, last(getattr(owner, name)))
+            try:
+                assert spool_files.remove(copy, store) > 900
+            except Killed:
+                is_cut = True
+        if (copy / "run.json").exists():
+            mirror_process.mirror(copy, store.url, None, print)
+        remote = ObjectStore(store.url)
+        for step in (10, 20, 30):
+            assert remote.read(f"checkpoint-{step}/model.bin") == bytes([step]) * 300
+        assert fetch(remote, tmp_path / f"copy-{moment}") == {(1, 0): list(range(30))}
+        if not is_cut:
+            assert moment > 10
+            assert not [path for path in copy.rglob("*") if "checkpoint" in path.name]
+            assert call("restore", store.url, "-o", tmp_path / "restored")[0] == 0
+            model = tmp_path / "restored" / "checkpoint-30" / "model.bin"
+            assert model.read_bytes() == bytes([30]) * 300
+            return
+    pytest.fail("more files are removed than are cut")
 
 
 def test_a_spool_that_is_deleted_by_half_loses_and_doubles_nothing(finished, tmp_path, monkeypatch):
@@ -265,17 +345,17 @@ def test_a_full_spool_takes_no_rows_until_the_bucket_has_some(tmp_path, monkeypa
     sink.close("finished")
 
 
-def test_many_runs_write_one_shard_of_the_index(cloud, tmp_path, monkeypatch):
+def test_many_runs_write_one_shard_of_the_index(any_cloud, tmp_path, monkeypatch):
     monkeypatch.setattr(run_index, "SHARD_DIGITS", 0)
     for number in range(3):
         folder = Folder(tmp_path / str(number))
         folder.log(number + 1)
-        run_index.RunEntry(f"{cloud}/run-{number}", folder.path).update(has_ended=True)
-    entries = run_index.read(ObjectStore(cloud))
+        run_index.RunEntry(f"{any_cloud}/run-{number}", folder.path).update(has_ended=True)
+    entries = run_index.read(ObjectStore(any_cloud))
     assert {name: entry["step"] for name, entry in entries.items()} == {
         f"run-{number}": number for number in range(3)
     }
-    assert len(ObjectStore(cloud).list(run_index.INDEX_FOLDER)) == 1
+    assert len(ObjectStore(any_cloud).list(run_index.INDEX_FOLDER)) == 1
 
 
 def test_runs_of_a_root_without_an_index_are_listed_by_their_manifests(
@@ -306,11 +386,11 @@ def test_runs_of_a_root_without_an_index_are_listed_by_their_manifests(
     assert "no index of runs" in err
 
 
-def test_mirror_by_hand_uploads_what_a_lost_machine_left(cloud, call, tmp_path):
+def test_mirror_by_hand_uploads_what_a_lost_machine_left(any_cloud, call, tmp_path):
     with rlvitals.start(tmp_path / "run") as run:
         run.log(1, {"reward": 2.0})
-    assert call("mirror", run.folder, f"{cloud}/x")[0] == 0
-    assert call("diagnose", f"{cloud}/x")[0] in (0, 4)
-    assert call("mirror", tmp_path / "nothing", f"{cloud}/x")[0] == 2
+    assert call("mirror", run.folder, f"{any_cloud}/x")[0] == 0
+    assert call("diagnose", f"{any_cloud}/x")[0] in (0, 4)
+    assert call("mirror", tmp_path / "nothing", f"{any_cloud}/x")[0] == 2
     with pytest.raises(VitalsError, match="nothing is there"):
-        rlvitals.read(f"{cloud}/nothing")
+        rlvitals.read(f"{any_cloud}/nothing")

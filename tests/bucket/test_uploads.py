@@ -1,6 +1,8 @@
 """What a bucket holds and a reader sees, wherever an upload is cut, repeated or disturbed."""
 
+import itertools
 import json
+import os
 import random
 import shutil
 import time
@@ -25,7 +27,8 @@ from rlvitals.bucket import mirror_process
 from rlvitals.bucket import node_manifest as manifests
 from rlvitals.bucket import uploader as uploader_module
 from rlvitals.bucket.download import download
-from rlvitals.bucket.object_store import Conflict, ObjectStore
+from rlvitals.bucket.object_store import ObjectStore
+from rlvitals.bucket.store_dialects import Conflict
 from rlvitals.bucket.uploader import MERGE_COUNT, Uploader
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import compact, events
@@ -79,10 +82,10 @@ def test_a_torn_block_is_uploaded_once_it_is_complete(store, tmp_path):
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_an_upload_that_is_cut_at_any_request_loses_and_doubles_nothing(cloud, tmp_path, after):
+def test_an_upload_that_is_cut_at_any_request_loses_and_doubles_nothing(any_cloud, tmp_path, after):
     """A reader sees the rows before the cut upload or all of them, and later each once."""
     folder, copy = Folder(tmp_path / "run"), tmp_path / "copy"
-    store, reading = BreakingStore(f"{cloud}/x"), ObjectStore(f"{cloud}/x")
+    store, reading = BreakingStore(f"{any_cloud}/x"), ObjectStore(f"{any_cloud}/x")
     store.after = after
     upload_all(folder.path, store)
     seen = set()
@@ -108,8 +111,8 @@ def test_an_upload_that_is_cut_at_any_request_loses_and_doubles_nothing(cloud, t
     pytest.fail("the upload makes more requests than are cut")
 
 
-def test_many_uploads_are_merged_and_nothing_is_left_behind(cloud, tmp_path):
-    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{cloud}/x")
+def test_many_uploads_are_merged_and_nothing_is_left_behind(any_cloud, tmp_path):
+    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{any_cloud}/x")
     uploader = Uploader(folder.path, store)
     for _ in range(2 * MERGE_COUNT + 3):
         folder.log(2)
@@ -140,8 +143,8 @@ def test_a_reader_goes_on_where_segments_are_merged_while_it_reads(cloud, tmp_pa
     assert fetch(reading, tmp_path / "copy") == {(1, 0): list(range(MERGE_COUNT))}
 
 
-def test_two_processes_that_upload_one_folder_agree(cloud, tmp_path):
-    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{cloud}/x")
+def test_two_processes_that_upload_one_folder_agree(any_cloud, tmp_path):
+    folder, store = Folder(tmp_path / "run"), ObjectStore(f"{any_cloud}/x")
     folder.log(3)
     pair = [Uploader(folder.path, ObjectStore(store.url)) for _ in range(2)]
     for number in range(6):
@@ -236,7 +239,7 @@ def test_names_from_a_bucket_stay_below_the_copy():
 def test_a_store_is_asked_which_conditions_it_has(store):
     conditions = store.probe()
     assert conditions.create
-    assert conditions.replace == store.is_s3
+    assert conditions.replace == store.has_replace
     assert store.list("probes/") == []
     store.create("a", b"1")
     with pytest.raises(Conflict):
@@ -252,8 +255,11 @@ def test_a_missing_package_is_named():
     assert "gcsfs" in raised.value.hint
 
 
-def _storm(cloud, tmp_path, writers, rounds):
-    """Let ranks on machines of their own log and upload, each in its own weather."""
+def _storm(cloud, tmp_path, writers, rounds, seconds=0.0):
+    """Let ranks on machines of their own log and upload, each in its own weather.
+
+    It lasts for so many rounds, and for so many seconds.
+    """
     url = f"{cloud}/storm-{writers}"
     folders = [
         Folder(tmp_path / str(i), i, launch="job", world_size=writers) for i in range(writers)
@@ -264,35 +270,42 @@ def _storm(cloud, tmp_path, writers, rounds):
     uploaders = [Uploader(each.path, store) for each, store in zip(folders, stores, strict=True)]
     conditions = stores[0].probe()
     kills = failures = 0
-    for number in range(rounds + 1):
+    until = time.monotonic() + seconds
+    for number in itertools.count():
+        is_over = number >= rounds and time.monotonic() >= until
         for i, folder in enumerate(folders):
-            if number < rounds:
+            if not is_over:
                 folder.log(1 + (i + number) % 3)
-            stores[i].is_stormy = number < rounds
+            stores[i].is_stormy = not is_over
             uploaders[i].conditions = conditions
             try:
-                while not uploaders[i].upload(closing=number == rounds):
+                while not uploaders[i].upload(closing=is_over):
                     pass
             except Killed:
                 kills += 1
                 uploaders[i] = Uploader(folder.path, stores[i])
             except OSError:
                 failures += 1
+        if is_over:
+            break
     assert kills > writers / 4
     assert failures > writers / 4
     rows = fetch(ObjectStore(url), tmp_path / "copy")
     assert rows == {(1, i): list(range(folder.rows)) for i, folder in enumerate(folders)}
 
 
-def test_writers_in_a_storm_lose_and_double_no_row(cloud, tmp_path):
-    _storm(cloud, tmp_path, cases(20, 64), 2)
+def test_writers_in_a_storm_lose_and_double_no_row(any_cloud, tmp_path):
+    _storm(any_cloud, tmp_path, cases(20, 64), 2)
 
 
 @pytest.mark.soak
 def test_64_writers_in_a_long_storm_lose_and_double_no_row(cloud, tmp_path, monkeypatch):
-    """Forty rounds with merges at four segments: more levels of them than 1,000 rounds have."""
+    """Forty rounds with merges at four segments: more levels of them than 1,000 rounds have.
+
+    RLVITALS_STORM_SECONDS=3600 makes it last an hour.
+    """
     monkeypatch.setattr(uploader_module, "MERGE_COUNT", 4)
-    _storm(cloud, tmp_path, 64, 40)
+    _storm(cloud, tmp_path, 64, 40, float(os.environ.get("RLVITALS_STORM_SECONDS", "0")))
 
 
 def _upload_in_a_storm(url, folders, seed):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from rlvitals.cli import main
 from rlvitals.storage import holds, thin_file
 from rlvitals.storage.blocks import Writer
 from rlvitals.storage.run_folder import About, RunFolder, block_files
+from rlvitals.tracking import rollout_log
 
 YEAR = 365 * 86_400.0
 START = 1.6e9  # seconds since the epoch
@@ -200,3 +202,72 @@ def test_a_step_that_fails_is_named_and_the_others_are_done(old_run, monkeypatch
 def test_a_tier_that_is_none_is_refused(old_run, call, argument):
     assert call("prune", old_run, "--tier", argument)[0] == 2
     assert call("prune", old_run, "--checkpoints", 0)[0] == 2
+
+
+@pytest.fixture
+def sampled(tmp_path, monkeypatch):
+    """Return a run with seven files of rollouts, of a step each."""
+    monkeypatch.setattr(rollout_log, "MAX_ROLLOUTS_FILE_BYTES", 100)
+    folder = tmp_path / "runs" / "sampled"
+    with rlvitals.start(folder) as run:
+        for step in range(7):
+            run.log_rollouts(step, [{"prompt": "p", "completion": f"{step}" * 90, "reward": 1.0}])
+            run.flush()
+    shutil.rmtree(folder / "life")  # the process that recorded it has not ended
+    return folder
+
+
+def sampled_steps(folder):
+    return sorted(int(path.name[7:11]) for path in (folder / "rollouts").glob("*.zst"))
+
+
+def test_surplus_rollouts_are_deleted_and_the_run_says_so(sampled, call):
+    assert sampled_steps(sampled) == [*range(7)]
+    before = content(sampled)
+    out = call("prune", sampled, "--rollouts", 2, "--plan")[1]
+    assert out.count("delete 0001-0-") == 4
+    assert content(sampled) == before
+    assert call("prune", sampled, "--checkpoints", 1)[0] == 0
+    assert content(sampled) == before  # not without the flag
+    assert call("prune", sampled, "--rollouts", 2)[0] == 0
+    assert sampled_steps(sampled) == [0, 5, 6]
+    assert "3 of 3 rollouts" in call("samples", sampled)[1]
+    notes = rlvitals.read(sampled)[0].notes
+    assert any("rollouts were pruned: 4 files of" in note for note in notes)
+    after = content(sampled)
+    assert call("prune", sampled, "--rollouts", 2)[0] == 0
+    assert content(sampled) == after
+    assert call("prune", sampled, "--rollouts", -1)[0] == 2
+
+
+def test_rollouts_of_a_run_on_hold_and_of_a_live_one_stay(sampled, call):
+    assert call("hold", sampled)[0] == 0
+    assert "on hold" in call("prune", sampled, "--rollouts", 0)[1]
+    assert call("hold", sampled, "--release")[0] == 0
+    live = rlvitals.start(sampled)
+    assert "a process records" in call("prune", sampled, "--rollouts", 0)[1]
+    live.finish()
+    assert sampled_steps(sampled) == [*range(7)]
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_a_kill_while_rollouts_are_deleted_leaves_the_others_and_the_note(
+    sampled, monkeypatch, moment
+):
+    calls, real = [moment], Path.unlink
+
+    def unlink(path, missing_ok=False):
+        if path.suffix == ".zst":
+            if not calls[0]:
+                raise Crash
+            calls[0] -= 1
+        real(path, missing_ok=missing_ok)
+
+    now = START + 2 * YEAR
+    with monkeypatch.context() as patch, suppress(Crash):
+        patch.setattr(Path, "unlink", unlink)
+        run_retention.prune(sampled, [], None, now, 2)
+    assert sampled_steps(sampled) == [0, *range(1 + moment, 7)][:7]
+    assert any("were pruned" in note for note in rlvitals.read(sampled)[0].notes)
+    run_retention.prune(sampled, [], None, now, 2)
+    assert sampled_steps(sampled) == [0, 5, 6]

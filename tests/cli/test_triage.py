@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+import tune_experiment
 from alerts.receivers import http
 from small_logs import write
 
@@ -82,3 +83,26 @@ def test_alarms_of_all_runs_are_one_message(call, tmp_path):
     ((_, _, message),) = taken.requests
     assert {alert["run"] for alert in message["alerts"]} == {"bad", "worse"}
     assert message["alerts"][0]["see"] == f"rlvitals diagnose {tmp_path / 'runs' / 'bad'}"
+
+
+def test_the_trials_of_an_experiment_of_ray_tune_stand_together(call, tmp_path):
+    """They stand behind the worst of them; runs of no group stand alone."""
+    root = tmp_path / "results"
+    tune_experiment.write(root / "sweep", (1e-3, 1e-4))
+    tune_experiment.write(root / "single", (1e-3,), seeds=(0,))
+    timed(root / "bad", rises=False)
+    rows = json.loads(call("triage", root, *KL, "--json")[1])["runs"]
+    assert sorted(row["group"] for row in rows) == ["", "single", *["sweep"] * 4]
+    groups = [row["group"] for row in rows]
+    first = groups.index("sweep")
+    assert groups[first : first + 4] == ["sweep"] * 4
+    text = call("triage", root, *KL)[1]
+    assert [line.split()[-5:] for line in text.splitlines() if line.startswith("group")] == [
+        ["sweep", "4", "runs,", "4", "broken"]
+    ]
+    page = call("triage", root, *KL, "--markdown")[1]
+    assert page.count("**group**") == 1
+    assert "| **sweep** | 4 runs, 4 broken |" in page
+    out = call("compare", root / "sweep", root / "single", "--by", "group")[1]
+    assert "4 runs" in out or "group=sweep" in out
+    assert "group=single" in out

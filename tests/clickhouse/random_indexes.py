@@ -29,6 +29,10 @@ KEYS = st.sampled_from(["lr", "LR", "net/lr", "net/Lr", "env", "x_y", "x-y", "é
 VERDICTS = st.sampled_from(["", "learning", "failed"])
 METRICS = st.sampled_from(["loss", "train/é", "it's", "{p:String}"])
 SERIES = st.lists(st.tuples(st.integers(-20, 60), NUMBERS), max_size=25)
+JOBS = st.fixed_dictionaries(
+    {"scheduler": st.just("Slurm"), "id": TEXTS.filter(bool)},
+    optional={"array_index": st.just("7"), "node": TEXTS, "restarts": st.sampled_from("02")},
+)
 RUN = st.fixed_dictionaries(
     {
         "name": TEXTS, "project": TEXTS, "group": TEXTS, "notes": TEXTS,
@@ -36,6 +40,7 @@ RUN = st.fixed_dictionaries(
         "seed": st.none() | st.integers(-(2**70), 2**70) | st.integers(0, 2),
         "settings": st.dictionaries(KEYS, VALUES, max_size=4),
         "verdict": VERDICTS,
+        "job": st.just({}) | JOBS,
         "attempts": st.lists(st.dictionaries(METRICS, SERIES, max_size=2), max_size=2),
     }
 )  # fmt: skip
@@ -67,7 +72,8 @@ def write(root, runs):
 def write_run(folder, content):
     """Write a run; each attempt is a file."""
     fields = ("name", "project", "group", "notes", "tags", "seed", "settings")
-    run = RunFolder.create(folder, About(**{name: content[name] for name in fields}))
+    more = {"job": content["job"]} if content.get("job") else {}
+    run = RunFolder.create(folder, About(**{name: content[name] for name in fields}, more=more))
     for attempt in content["attempts"]:
         run, number, file = run.begin()
         writer = Writer(file)

@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+import tune_experiment
 from served import build, record, until, write
 from starlette.testclient import TestClient
 
@@ -410,28 +411,10 @@ def test_the_line_of_a_run_has_its_scheduler_s_job(root, client, monkeypatch):
     until(lambda: {row["key"]: row["job"] for row in rows(client)} == jobs)
 
 
-def write_tune_experiment(folder, rates, seeds=(0, 1)):
-    """Write an experiment as Ray Tune lays it out; Ray is not needed for its files."""
-    folder.mkdir(parents=True)
-    (folder / "experiment_state-2026-01-01_10-00-00.json").write_text('{"trial_data": []}')
-    for rate in rates:
-        for seed in seeds:
-            trial = folder / f"PPO_CartPole_{rate}_{seed}"
-            trial.mkdir()
-            config = {"env": "CartPole-v1", "lr": rate, "seed": seed}
-            (trial / "params.json").write_text(json.dumps(config))
-            results = (
-                {"training_iteration": n, "timesteps_total": 4000 * n, "config": config,
-                 "episode_reward_mean": 20.0 + n, "timestamp": 1.7e9 + n}
-                for n in range(1, 41)
-            )  # fmt: skip
-            (trial / "result.json").write_text("".join(f"{json.dumps(r)}\n" for r in results))
-
-
 def test_the_trials_of_an_experiment_of_ray_tune_are_one_group(tmp_path):
     root = tmp_path / "results"
-    write_tune_experiment(root / "PPO_sweep", (1e-3, 1e-4))
-    write_tune_experiment(root / "PPO_again", (1e-3,), seeds=(0,))
+    tune_experiment.write(root / "PPO_sweep", (1e-3, 1e-4))
+    tune_experiment.write(root / "PPO_again", (1e-3,), seeds=(0,))
     with TestClient(build(root), base_url="http://127.0.0.1") as client:
         until(lambda: len(judged(client)) == 5)
         until(lambda: client.get("/api/runs").json()["differing"])

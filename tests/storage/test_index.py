@@ -12,6 +12,7 @@ import rlvitals
 from rlvitals.cli import main
 from rlvitals.diagnosis import batch
 from rlvitals.errors import UsageError
+from rlvitals.server import fleet_line
 from rlvitals.storage.blocks import Writer, try_lock
 from rlvitals.storage.index import INDEX_FILE, Index
 
@@ -75,6 +76,27 @@ def test_the_job_of_a_scheduler_is_listed_and_found(root, capsys):
     assert "0 of 4 runs fit" in capsys.readouterr().out
     assert main(["runs", str(root), "--quick", "--search", "tag:sweep"]) == 0
     assert "job" not in capsys.readouterr().out
+    with Index(root) as index:
+        (entry,) = index.search("job/id=41")
+    assert entry.job == "Slurm job 41_3 on n7, restart 2"
+    assert fleet_line.from_index(entry).job == entry.job
+
+
+def test_settings_that_are_called_like_a_job_are_none(root):
+    record(root / "d", settings={"Job/scheduler": "x", "Job/id": 3, "job": {"id": 3}})
+    with Index(root) as index:
+        index.refresh()
+        assert {entry.job for entry in index.search()} == {""}
+
+
+def test_groups_are_a_column_where_a_run_has_one(root, capsys):
+    assert main(["runs", str(root), "--quick"]) == 0
+    assert "group" not in capsys.readouterr().out
+    record(root / "d", group="night")
+    assert main(["runs", str(root), "--quick"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[-1] == "group"
+    assert [line.split()[-1] for line in lines if line.startswith("d ")] == ["night"]
 
 
 @pytest.mark.parametrize("words", ["lr<x", "colour:red"])

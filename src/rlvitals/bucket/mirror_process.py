@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rlvitals.bucket import run_index, spool_files, uploader
+from rlvitals.bucket.node_manifest import ATTEMPTS, BEATS, MANIFESTS, SEGMENTS
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.bucket.uploader import Uploader
 from rlvitals.checkpoints import naming
@@ -124,7 +125,8 @@ class Mirror:
 
     def _sync(self) -> None:
         try:
-            sync_run(self.folder, open_url(self.url, {}), logs=False)
+            rows = MANIFESTS, SEGMENTS, ATTEMPTS, BEATS, "probes/"  # all that an upload writes
+            sync_run(self.folder, open_url(self.url, {}), logs=False, mirror_prefixes=rows)
         except Exception as error:  # noqa: BLE001 - the next round tries again
             self.error = f"checkpoints: {redact.text(str(error)) or type(error).__name__}"
 

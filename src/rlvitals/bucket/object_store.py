@@ -4,8 +4,8 @@
     version = store.create("manifests/a.json", data)        # Conflict where it exists
     version = store.replace("manifests/a.json", data, version)  # Conflict where it changed
 
-S3 has both conditions (`If-None-Match: *`, `If-Match`). Through fsspec the other stores have the
-first at most; `probe` finds out. Each request is counted with its bytes.
+S3, Google's and Azure's stores have both conditions. Others have the first at most; `probe` tells
+which. Each request is counted with its bytes.
 """
 
 import os
@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache, partial
 from typing import Any, TypeVar
 
+from rlvitals.bucket.store_dialects import Conflict, dialect_of, store_time
 from rlvitals.checkpoints.transfer.fsspec_remote import SCHEME_PACKAGES
 from rlvitals.checkpoints.transfer.timeouts import call_within
 from rlvitals.errors import UsageError, VitalsError
@@ -28,11 +28,6 @@ ResultT = TypeVar("ResultT")
 CALL_SECONDS = 60.0  # seconds that one request may take
 PARALLEL_READS = 16  # requests under way at once, of S3's connection pool of 50
 S3_SCHEMES = ("s3", "s3a")
-PRECONDITION_CODES = ("PreconditionFailed", "412")
-
-
-class Conflict(Exception):  # noqa: N818 - it is an answer of the store
-    """A conditional write that the store refused: the object exists, or has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,8 @@ class ObjectStore:
         self._seconds = seconds
         self._files: Any = None
         self._root = ""
-        self.is_s3 = url.partition(":")[0] in S3_SCHEMES
+        self._scheme = url.partition(":")[0]
+        self._dialect = dialect_of(self._scheme)
         self._connect()
 
     def _connect(self) -> None:
@@ -84,7 +80,7 @@ class ObjectStore:
             from fsspec.core import url_to_fs  # noqa: PLC0415 - optional
 
             options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
-            if self.is_s3:
+            if self._scheme in S3_SCHEMES:
                 # Retries are the caller's: botocore's own take minutes of a store that is down.
                 limits = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 0}}
                 options |= {"config_kwargs": limits, "session": _session()}
@@ -92,43 +88,50 @@ class ObjectStore:
                     options["endpoint_url"] = endpoint
             files, root = call_within(self._seconds, partial(url_to_fs, self.url, **options))
         except ImportError as error:
-            package = SCHEME_PACKAGES.get(self.url.partition(":")[0], "")
+            package = SCHEME_PACKAGES.get(self._scheme, "")
             hint = 'pip install "rlvitals[remote]"'
             if not (error.name or "").startswith("fsspec"):
-                hint = 'pip install "rlvitals[s3]"' if self.is_s3 else f"pip install {package}"
+                is_s3 = self._scheme in S3_SCHEMES
+                hint = 'pip install "rlvitals[s3]"' if is_s3 else f"pip install {package}"
             problem = f"a package for this kind of URL is not installed: {error.name or error}"
             raise VitalsError(problem, where=self.name, hint=hint) from None
         except ValueError as error:
             hint = "s3://bucket/runs/my_run, gs://..., az://..."
             raise UsageError(f"not a bucket: {error}", where=self.name, hint=hint) from None
         self._files, self._root = files, root.rstrip("/")
-        if self.is_s3:
+        if self._scheme in S3_SCHEMES:
             files.retries = 1
+
+    @property
+    def has_replace(self) -> bool:
+        """Whether this kind of store replaces by version; `probe` tells whether this one does."""
+        return self._dialect is not None
 
     def probe(self) -> Conditions:
         """Return which conditional writes the store honours, by trying them on an object."""
         name = f"probes/{secrets.token_hex(8)}"
-        self.create(name, b"1")
+        version = self.create(name, b"1")
         try:
-            return Conditions(self._refuses(name), self.is_s3 and self._refuses(name, '"0"'))
+            can_create = self._refuses(self.create, name, b"2")
+            if not can_create or not self.has_replace:
+                return Conditions(can_create, replace=False)
+            self.replace(name, b"3", version)
+            return Conditions(can_create, self._refuses(self.replace, name, b"4", version))
         finally:
             with suppress(Exception):
                 self.delete([name])
 
-    def _refuses(self, name: str, version: str | None = None) -> bool:
+    def _refuses(self, write: Callable[..., str], *arguments: object) -> bool:
         try:
-            if version is None:
-                self.create(name, b"2")
-            else:
-                self.replace(name, b"2", version)
+            write(*arguments)
         except Conflict:
             return True
         return False
 
     def create(self, name: str, data: bytes) -> str:
         """Write an object that does not exist yet; return its version. Raises Conflict."""
-        if self.is_s3:
-            return self._put(name, data, IfNoneMatch="*")
+        if self._dialect is not None:
+            return self._put(name, data, None)
         try:
             self._pipe(name, data, mode="create")
         except FileExistsError:
@@ -136,39 +139,28 @@ class ObjectStore:
         return ""
 
     def replace(self, name: str, data: bytes, version: str) -> str:
-        """Write an object where its version is still this one. Raises Conflict."""
-        if not self.is_s3:
-            raise NotImplementedError("this store has no If-Match")
-        return self._put(name, data, IfMatch=version)
+        """Write an object where its version is still this one; return its new version.
+
+        Raises Conflict.
+        """
+        return self._put(name, data, version)
 
     def write(self, name: str, data: bytes) -> None:
         """Write an object, whatever is there."""
-        if self.is_s3:
-            self._put(name, data)
-        else:
-            self._pipe(name, data)
+        self._pipe(name, data)
 
     def _pipe(self, name: str, data: bytes, **options: str) -> None:
         self.cost.puts += 1
         self.cost.sent += len(data)
         self._call(lambda files: files.pipe_file(self._path(name), data, **options))
 
-    def _put(self, name: str, data: bytes, **condition: str) -> str:
-        bucket, _, key = self._path(name).partition("/")
+    def _put(self, name: str, data: bytes, version: str | None) -> str:
+        dialect = self._dialect
+        if dialect is None:
+            raise NotImplementedError("this store has no If-Match")
         self.cost.puts += 1
         self.cost.sent += len(data)
-        try:
-            answer = self._call(
-                lambda files: files.call_s3(
-                    "put_object", Bucket=bucket, Key=key, Body=data, **condition
-                )
-            )
-        except OSError as error:
-            is_missing = "IfMatch" in condition and _code(error) == "NoSuchKey"
-            if condition and (is_missing or _code(error) in PRECONDITION_CODES):
-                raise Conflict(name) from None
-            raise
-        return str(answer["ETag"])
+        return self._call(lambda files: dialect.put(files, self._path(name), data, version))
 
     def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
         """Return an object, or `size` bytes of it from `start`. Raises FileNotFoundError."""
@@ -222,13 +214,12 @@ class ObjectStore:
 
     def clock(self) -> float:
         """Return the time by the store's clock; by this machine's where the store tells none."""
-        if self.is_s3:
-            bucket = self._path("").partition("/")[0]
-            self.cost.gets += 1
-            answer = self._call(lambda files: files.call_s3("head_bucket", Bucket=bucket))
-            if date := answer["ResponseMetadata"]["HTTPHeaders"].get("date"):
-                return parsedate_to_datetime(date).timestamp()
-        return clock.time()
+        dialect = self._dialect
+        if dialect is None:
+            return clock.time()
+        self.cost.gets += 1
+        answer = self._call(lambda files: store_time(dialect, files, self._path("")))
+        return clock.time() if answer is None else answer
 
     def list_folders(self) -> "list[str]":
         """List the names that have objects below them, by name: one request for 1,000 names."""
@@ -245,7 +236,8 @@ class ObjectStore:
         """List the objects below a prefix that ends at a "/", by name."""
         self.cost.puts += 1
         path, options = self._path(prefix.rstrip("/")), {}
-        if self.is_s3:  # without a prefix s3fs asks twice more whether an empty folder is a file
+        if self._scheme in S3_SCHEMES:
+            # Without a prefix s3fs asks twice more whether an empty folder is a file.
             path, _, name = path.rpartition("/")
             options = {"prefix": f"{name}/"}
         try:
@@ -275,11 +267,10 @@ class ObjectStore:
         files = self._files
         try:
             return call_within(self._seconds, lambda: call(files))
-        except (FileNotFoundError, FileExistsError):
+        except (FileNotFoundError, FileExistsError, Conflict):
             raise
-        except Exception as error:
-            if _code(error) not in PRECONDITION_CODES:
-                self._files = None
+        except Exception:
+            self._files = None
             raise
 
 
@@ -300,12 +291,6 @@ def _description_loader() -> Any:  # noqa: ANN401 - botocore's own
     return AioSession().get_component("data_loader")
 
 
-def _code(error: BaseException) -> str:
-    """Return the code of an S3 error below the error that s3fs makes of it; "" without one."""
-    response = getattr(error.__cause__, "response", None)
-    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
-
-
 def _find(
     files: Any,  # noqa: ANN401 - the same
     path: str,
@@ -318,7 +303,7 @@ def _find(
 def _entry(name: str, details: Mapping[str, Any]) -> Entry:
     moments = (details.get(key) for key in ("LastModified", "last_modified", "updated", "created"))
     modified = _seconds(next((moment for moment in moments if moment is not None), None))
-    keys = ("ETag", "etag", "generation", "md5Hash")
+    keys = ("generation", "ETag", "etag", "md5Hash")
     version = next((str(details[key]) for key in keys if details.get(key)), "")
     size = int(details.get("size") or 0)
     return Entry(name.lstrip("/"), version or f"{size}-{modified}", size, modified)

@@ -18,12 +18,12 @@ from typing import Any
 
 from rlvitals.bucket import node_manifest as manifests
 from rlvitals.bucket.node_manifest import Manifest
-from rlvitals.bucket.object_store import Conflict, Entry, ObjectStore
+from rlvitals.bucket.object_store import Entry, ObjectStore
+from rlvitals.bucket.store_dialects import Conflict
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import events, typed
 from rlvitals.storage.blocks import BlockCursor, scan
 from rlvitals.storage.index import Index
-from rlvitals.storage.index_sql import scheduler_jobs
 from rlvitals.storage.run_folder import (
     EVENTS_FILE,
     RUN_FILE,
@@ -93,7 +93,7 @@ class RunEntry:
 def _write(store: ObjectStore, name: str, entry: Mapping[str, object]) -> None:
     digest = hashlib.sha256(name.encode()).hexdigest()
     shard = digest[:SHARD_DIGITS]
-    if not store.is_s3:
+    if not store.has_replace:
         store.write(f"{INDEX_FOLDER}{shard}-{digest[:32]}.json", _encode({name: entry}))
         return
     for attempt in range(MAX_INDEX_TRIES):
@@ -175,11 +175,8 @@ def _read_run_file(store: ObjectStore, name: str, manifest: Manifest) -> dict[st
 
 def search(
     entries: Mapping[str, Mapping[str, Any]], terms: str, sort: str, limit: int | None
-) -> tuple[tuple[Indexed, ...], dict[str, str]]:
-    """Return the runs that fit every word, as `RunQuery.search`, and the job of each.
-
-    Raises UsageError.
-    """
+) -> tuple[Indexed, ...]:
+    """Return the runs that fit every word, as `RunQuery.search`. Raises UsageError."""
     with Index(Path(), Path(":memory:")) as index:
         for name, entry in entries.items():
             record = Fields(entry, name)
@@ -191,7 +188,7 @@ def search(
             )
             info = parse_fields(Fields({**entry, "attempts": []}, name))
             index.add_entry(name, info, state)
-        return index.search(terms, sort, limit), scheduler_jobs(index)
+        return index.search(terms, sort, limit)
 
 
 def _encode(runs: Mapping[str, Mapping[str, object]]) -> bytes:

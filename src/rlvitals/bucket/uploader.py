@@ -24,7 +24,8 @@ from pathlib import Path
 
 from rlvitals.bucket import node_manifest as manifests
 from rlvitals.bucket.node_manifest import ATTEMPTS, BEATS, MANIFESTS, SEGMENTS, Manifest, Piece
-from rlvitals.bucket.object_store import Conditions, Conflict, ObjectStore
+from rlvitals.bucket.object_store import Conditions, ObjectStore
+from rlvitals.bucket.store_dialects import Conflict
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import frames
 from rlvitals.storage.frames import Tail

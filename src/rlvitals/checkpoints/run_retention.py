@@ -1,19 +1,20 @@
-"""Plan and do what retention removes of recorded runs: points of old runs, surplus checkpoints.
+"""Plan and do what retention removes of runs: points of old ones, surplus checkpoints and rollouts.
 
 Whatever is on hold, written to, or damaged stays. Each step is complete or not begun after a crash:
 run the same command again.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvitals.checkpoints import disk, inspect_run, naming, recovery
 from rlvitals.checkpoints.retention import make_entry, policy_from_dict, select_surplus
 from rlvitals.errors import UnreadableLog, UsageError
-from rlvitals.storage import compact, holds, safe_files, tail_index, thin_file
+from rlvitals.storage import compact, events, holds, safe_files, tail_index, thin_file
 from rlvitals.storage.compacted import PackedFile
-from rlvitals.storage.run_folder import RUN_FILE, BlockFile, block_files, read_about
+from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, BlockFile, block_files, read_about
 from rlvitals.tracking import other_processes
 
 DAY_SECONDS = 86_400.0
@@ -36,7 +37,7 @@ class TierRule:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One file to thin, or one checkpoint to delete."""
+    """One file to thin, or one checkpoint or file of rollouts to delete."""
 
     path: Path
     action: str  # "thin" or "delete"
@@ -60,11 +61,18 @@ class RunPlan:
         return sum(step.size - step.new_size for step in self.steps)
 
 
-def plan(folder: Path, tiers: Sequence[TierRule], keep: int | None, time_now: float) -> RunPlan:
+def plan(
+    folder: Path,
+    tiers: Sequence[TierRule],
+    keep: int | None,
+    time_now: float,
+    keep_rollouts: int | None = None,
+) -> RunPlan:
     """Plan the retention of a run; nothing is changed. Raises OSError, UnreadableLog.
 
     `tiers`: of those that the run is old enough for the oldest counts. `keep`: sealed checkpoints
-    beyond so many newest are surplus; None: none is touched. `time_now`: seconds since the epoch.
+    beyond so many newest are surplus; None: none is touched. `keep_rollouts`: the same of a rank's
+    files of rollouts, whose first stays too. `time_now`: seconds since the epoch.
     """
     if reason := find_obstacle(folder, time_now):
         return RunPlan(folder, (), (reason,))
@@ -77,6 +85,8 @@ def plan(folder: Path, tiers: Sequence[TierRule], keep: int | None, time_now: fl
             _plan_thinning(file, rule, age_s, steps, obstacles)
     if keep is not None:
         _plan_checkpoints(folder, keep, steps, obstacles)
+    if keep_rollouts is not None:
+        steps += _plan_rollouts(folder, keep_rollouts)
     return RunPlan(folder, tuple(steps), tuple(obstacles))
 
 
@@ -147,6 +157,17 @@ def _plan_checkpoints(folder: Path, keep: int, steps: list[Step], obstacles: lis
         steps.append(Step(path, "delete", disk.count_bytes(path), 0, reason))
 
 
+def _plan_rollouts(folder: Path, keep: int) -> Iterator[Step]:
+    """Plan the deletion of files of rollouts, the oldest of each rank first."""
+    by_rank: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted((folder / "rollouts").glob("*.jsonl.zst")):
+        by_rank[path.name.split("-")[1]].append(path)
+    for files in by_rank.values():
+        for path in files[1 : max(len(files) - keep, 1)]:
+            reason = f"neither the first nor of the newest {keep:,}"
+            yield Step(path, "delete", path.stat().st_size, 0, reason)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of one step."""
@@ -157,14 +178,41 @@ class Outcome:
 
 
 def prune(
-    folder: Path, tiers: Sequence[TierRule], keep: int | None, time_now: float
+    folder: Path,
+    tiers: Sequence[TierRule],
+    keep: int | None,
+    time_now: float,
+    keep_rollouts: int | None = None,
 ) -> tuple[RunPlan, tuple[Outcome, ...]]:
     """Plan the retention of a run and do it; return both. Raises OSError, UnreadableLog."""
     if keep is not None and not find_obstacle(folder, time_now):
         for _ in recovery.recover(folder):  # what an earlier, killed call has left
             pass
-    run_plan = plan(folder, tiers, keep, time_now)
-    return run_plan, tuple(_do(folder, step, time_now) for step in run_plan.steps)
+    run_plan = plan(folder, tiers, keep, time_now, keep_rollouts)
+    rollout_steps = [step for step in run_plan.steps if step.path.parent.name == "rollouts"]
+    outcomes = [_do(folder, step, time_now) for step in run_plan.steps if step not in rollout_steps]
+    outcomes += _delete_rollouts(folder, rollout_steps, time_now)
+    return run_plan, tuple(outcomes)
+
+
+def _delete_rollouts(folder: Path, steps: Sequence[Step], time_now: float) -> Iterator[Outcome]:
+    """Delete files of rollouts; a note, which is written first, says so to readers."""
+    if not steps:
+        return
+    with safe_files.lock(folder):  # no attempt begins meanwhile
+        if reason := find_obstacle(folder, time_now):
+            yield from (Outcome(step, step.size, reason) for step in steps)
+            return
+        size = sum(step.size for step in steps)
+        text = f"rollouts were pruned: {len(steps):,} files of {size:,} bytes"
+        events.append(folder / EVENTS_FILE, "note", text=text)
+        for step in steps:
+            try:
+                step.path.unlink(missing_ok=True)
+            except OSError as error:
+                yield Outcome(step, step.size, str(error))
+            else:
+                yield Outcome(step, 0)
 
 
 def _do(folder: Path, step: Step, time_now: float) -> Outcome:

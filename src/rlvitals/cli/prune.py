@@ -1,11 +1,12 @@
-"""Thin the points of old runs, and delete surplus checkpoints.
+"""Thin the points of old runs, and delete surplus checkpoints and rollouts.
 
 A run is as old as its newest row or start. An old run keeps, of each bucket of each metric, the
 first, last, lowest and highest point, the first NaN and infinities, and the counts of all; the
 oldest --tier that fits counts. Sealed checkpoints are deleted with --checkpoints alone: those
-beyond the N newest that are neither best, nor pinned, nor the last healthy one. Runs on hold
-(`rlvitals hold RUN`) and runs that a process records into are left as they are. After a crash
-every file is complete: run the command again.
+beyond the N newest that are neither best, nor pinned, nor the last healthy one. Files of saved
+rollouts (`run.log_rollouts`) are deleted with --rollouts alone; a note in the run says how many.
+Runs on hold (`rlvitals hold RUN`) and runs that a process records into are left as they are.
+After a crash every file is complete: run the command again.
 
 exit code: 0  done
            1  a step was not done
@@ -15,7 +16,7 @@ exit code: 0  done
 examples:
   rlvitals prune runs --plan
   rlvitals prune runs --tier 90d:1024 --tier 365d:256
-  rlvitals prune runs --checkpoints 1 --plan
+  rlvitals prune runs --checkpoints 1 --rollouts 2 --plan
 """
 
 import json
@@ -48,6 +49,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoints", type=int, metavar="N", help="delete sealed checkpoints beyond the N newest"
     )
+    parser.add_argument(
+        "--rollouts", type=int, metavar="N",
+        help="delete files of rollouts but each rank's first and its N newest",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -66,16 +71,19 @@ def run(args: Namespace) -> int:
     tiers = [run_retention.TierRule(*pair) for pair in args.tier or DEFAULT_TIERS]
     if args.checkpoints is not None and args.checkpoints < 1:
         raise UsageError("one checkpoint is kept at least", where="--checkpoints", hint="1")
+    if args.rollouts is not None and args.rollouts < 0:
+        raise UsageError("a number of files from 0 on", where="--rollouts", hint="0")
     plans: list[RunPlan] = []
     outcomes: list[Outcome] = []
-    code, time_now = EXIT_OK, clock.time()
+    limits = tiers, args.checkpoints, clock.time(), args.rollouts
+    code = EXIT_OK
     for folder in run_folders(args.root):
         try:
             if args.plan:
-                run_plan = run_retention.plan(folder, tiers, args.checkpoints, time_now)
+                run_plan = run_retention.plan(folder, *limits)
                 results: Sequence[Outcome] = ()
             else:
-                run_plan, results = run_retention.prune(folder, tiers, args.checkpoints, time_now)
+                run_plan, results = run_retention.prune(folder, *limits)
         except (OSError, UnreadableLog) as error:
             print(f"{folder}: left as it is: {harmless(str(error))}", file=sys.stderr)
             code = EXIT_PROBLEM

@@ -20,7 +20,7 @@ examples:
 import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,7 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Update the index and list the runs that match."""
     from rlvitals.hosted import address as hosted
-    from rlvitals.storage import find_run_folders, index_sql
+    from rlvitals.storage import find_run_folders
     from rlvitals.storage.index import Index
 
     if args.index:
@@ -77,8 +77,8 @@ def run(args: Namespace) -> int:
         if not args.quick:
             judging.judge_index(index, judge_all=args.diagnose)
         entries = index.search(" ".join(args.search), args.sort, args.limit)
-        count, jobs = len(index), index_sql.scheduler_jobs(index)
-    _print_entries(entries, count, jobs, as_json=args.json)
+        count = len(index)
+    _print_entries(entries, count, as_json=args.json)
     if args.json:
         return 0
     for entry in entries:
@@ -105,26 +105,23 @@ def _list_from_store(args: Namespace) -> int:
     with RunStore(args.index) as store:
         entries = store.search(" ".join(args.search), args.sort, args.limit)
         count = len(store)
-    _print_entries(entries, count, {}, as_json=args.json)
+    _print_entries(entries, count, as_json=args.json)
     return 0
 
 
-def _print_entries(
-    entries: "Sequence[Indexed]", count: int, jobs: Mapping[str, str], *, as_json: bool
-) -> None:
+def _print_entries(entries: "Sequence[Indexed]", count: int, *, as_json: bool) -> None:
     """Print the runs that fit, of how many they are, and the job of each where one has any."""
     from rlvitals.views import lists
     from rlvitals.views.console import emit
 
     if as_json:
-        listed = [{**asdict(entry), "job": jobs.get(entry.path, "")} for entry in entries]
-        print(json.dumps(listed, indent=1))
+        print(json.dumps([asdict(entry) for entry in entries], indent=1))
         return
     heads = ["run", "status", "step", "verdict", "attempts", "tags"]
-    rows = [[*_row(entry), jobs.get(entry.path, "")] for entry in entries]
-    if any(row[-1] for row in rows):
-        heads.append("job")
-    emit(lists.columns(heads, [row[: len(heads)] for row in rows]))
+    columns = {"group": [entry.group for entry in entries], "job": [entry.job for entry in entries]}
+    shown = {head: texts for head, texts in columns.items() if any(texts)}
+    rows = [[*_row(entry), *cells] for entry, *cells in zip(entries, *shown.values(), strict=True)]
+    emit(lists.columns([*heads, *shown], rows))
     if len(entries) < count:
         print(f"{len(entries)} of {count} runs fit")
 
@@ -158,12 +155,12 @@ def _list_bucket(url: str, args: Namespace) -> int:
     if not entries:
         hint = "rlvitals triage reads the logs that lie there"
         raise UnreadableLog("no index of runs is in this bucket", where=url, hint=hint)
-    matches, jobs = run_index.search(entries, " ".join(args.search), args.sort, args.limit)
+    matches = run_index.search(entries, " ".join(args.search), args.sort, args.limit)
     if args.json:
         listed = [{"path": match.path, **entries[match.path]} for match in matches]
         print(json.dumps(listed, indent=1))
         return 0
-    _print_entries(matches, len(entries), jobs, as_json=False)
+    _print_entries(matches, len(entries), as_json=False)
     return 0
 
 

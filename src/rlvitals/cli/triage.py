@@ -4,6 +4,7 @@ SOURCE is a folder, wandb:entity/project, mlflow:http://host:5000, hf:user/repo,
 ssh://host/path, or a page of W&B or the hub as pasted from the browser. Hosted runs are
 downloaded by the tool's own client into a cache; the next call downloads only new data.
 
+Runs of one group, such as the trials of Ray Tune, stand together under a line with their count.
 A run is broken if `diagnose` would exit with 1. The hours are the training time without pauses,
 and the time since the onset of the worst fault. With `--alert` the alarms of all listed runs are
 sent in one message. An alert that cannot be delivered is reported on stderr and does not change
@@ -99,6 +100,7 @@ def run(args: Namespace) -> int:
         for name, result in runs_table.worst_first(judged)
     ]
     rows.sort(key=lambda entry: not entry.broken)  # stable: worst first among equals
+    rows = triage_table.by_group(rows)
     if routes:
         roots = {name: files.root for name, (_, files, _) in zip(names, results, strict=True)}
         _send_alerts(routes, judged, roots, clock.now(settings.diagnose.now))
@@ -109,6 +111,7 @@ def run(args: Namespace) -> int:
 def _triage_index(args: Namespace) -> int:
     """List the runs of an index as they were judged last. Runs that were not judged are unknown."""
     from rlvitals.clickhouse.run_store import RunStore
+    from rlvitals.views import triage_table
     from rlvitals.views.triage_table import TriageRow
 
     if args.alert or args.alerts:
@@ -128,7 +131,7 @@ def _triage_index(args: Namespace) -> int:
             blank = TriageRow(entry.path, "unknown", False, None, None, "", "not judged")
             judged.append((blank, (0, 0), EXIT_UNDECIDED))
     judged.sort(key=lambda item: (not item[0].broken, item[1]))
-    _print_rows([row for row, _, _ in judged], args)
+    _print_rows(triage_table.by_group([row for row, _, _ in judged]), args)
     return diagnose.worst([code for _, _, code in judged])
 
 

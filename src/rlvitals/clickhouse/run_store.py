@@ -15,6 +15,7 @@ from rlvitals.storage import search_terms
 from rlvitals.storage.downsample import Points
 from rlvitals.storage.run_query import Indexed, IndexedFinding, Point, RunQuery, check_sort
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
+from rlvitals.storage.setting_cells import JOB_SETTING, job_of_cells
 
 TEXT_FIELDS = ("path", "name", "project", "group", "notes", "status", "verdict")
 ENTRY_COLUMNS = (
@@ -200,8 +201,10 @@ def compile_search(terms: str, sort: str, limit: int | None) -> tuple[str, dict[
         clauses.append(clause)
         values |= term_values
     columns = ", ".join(f"`{name}`" for name in ENTRY_COLUMNS)
+    cells = "arrayZip(setting_keys, setting_values)"
+    job = f"arrayFilter(cell -> startsWith(cell.1, '{JOB_SETTING}/'), {cells})"
     statement = (
-        f"SELECT {columns} FROM runs FINAL"  # noqa: S608 - our own names; texts are bound
+        f"SELECT {columns}, {job} FROM runs FINAL"  # noqa: S608 - our own names; texts are bound
         f" WHERE {' AND '.join(clauses)} ORDER BY {RUN_ORDERS[check_sort(sort)]}"
     )
     if limit is not None:
@@ -289,8 +292,8 @@ def _build_points(rows: Sequence[Sequence[Any]], count: int) -> Points:
 
 
 def _entry(row: Sequence[Any]) -> Indexed:
-    *fields, tags = row
-    entry = replace(Indexed(*fields), tags=tuple(tags))
+    *fields, tags, job = row
+    entry = replace(Indexed(*fields), tags=tuple(tags), job=job_of_cells(job))
     # SQLite keeps no NaN.
     return replace(entry, created=None) if math.isnan(entry.created) else entry  # type: ignore[arg-type]
 

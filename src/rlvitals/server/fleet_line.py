@@ -57,6 +57,7 @@ def from_index(entry: Indexed) -> Summary:
         step=entry.step,
         time=entry.time or entry.created,
         tags=entry.tags,
+        job=entry.job,
     )
 
 

@@ -14,6 +14,7 @@ from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UnreadableLog
+from rlvitals.readers.discovery.settings_files import experiment_of_trial
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
@@ -86,7 +87,7 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
         spark_steps=(int(series.steps[0]), int(series.steps[-1])) if series else (0, 0),
         time=trace.lifecycle.last_row or summary.time,
         job=_job(folder),
-        experiment=_experiment(folder),
+        experiment=experiment_of_trial(folder),
         settings={
             name: str(value)[:MAX_SETTING_CHARS]
             for name, value in sorted(trace.settings.items())
@@ -101,13 +102,6 @@ def _job(folder: Path) -> str:
         return job_text(read_about(folder / RUN_FILE).more.get("job"))
     except (OSError, UnreadableLog):
         return ""
-
-
-def _experiment(folder: Path) -> str:
-    """Return the name of a trial's experiment: Ray Tune keeps its state in the folder above."""
-    above = folder.absolute().parent
-    is_trial = (folder / "params.json").is_file()
-    return above.name if is_trial and any(above.glob("experiment_state*.json")) else ""
 
 
 def lamp(diagnosis: Diagnosis) -> str:

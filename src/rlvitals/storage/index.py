@@ -8,7 +8,6 @@
 The folders are authoritative; the index copies their `run.json`, events and last rows.
 """
 
-import json
 import os
 import sqlite3
 import stat
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import events, find_run_folders, search_terms, tail_index, typed
@@ -35,10 +34,10 @@ from rlvitals.storage.run_query import (
     check_sort,
 )
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
+from rlvitals.storage.setting_cells import job_of_cells, setting_cells
 
 INDEX_FILE = ".rlvitals.index"
 INDEX_VERSION = 6  # of the tables: another one is made again
-JOB_SETTING = "job"  # the scheduler's job among the settings, so that job/id=7 finds it
 INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
@@ -238,11 +237,7 @@ class Index(RunQuery):
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
         self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in info.tags])
-        job = info.more.get("job")
-        leaves = {**info.settings, **({JOB_SETTING: job} if isinstance(job, Mapping) else {})}
-        rows = [(path, key, _text(value), _number(value, key)) for key, value in _leaves(leaves)]
-        if info.seed is not None:
-            rows.append((path, "seed", str(info.seed), float(info.seed)))
+        rows = [(path, *cell) for cell in setting_cells(info)]
         self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)
 
     def __len__(self) -> int:
@@ -261,8 +256,18 @@ class Index(RunQuery):
             values += arguments
         query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} ORDER BY {ORDERS[check_sort(sort)]}"
         rows = self._db.execute(f"{query} LIMIT ?", [*values, -1 if limit is None else limit])
-        tags = self._tags()
-        return tuple(replace(Indexed(*row), tags=tags.get(row[0], ())) for row in rows)
+        tags = self._texts_by_path("SELECT path, tag FROM tags ORDER BY rowid")
+        jobs = self._texts_by_path(  # 0 follows /: by the table's index
+            "SELECT path, key, value FROM settings WHERE key >= 'job/' AND key < 'job0'"
+        )
+        return tuple(
+            replace(
+                Indexed(*row),
+                tags=tuple(tag for (tag,) in tags.get(row[0], ())),
+                job=job_of_cells(jobs.get(row[0], ())),
+            )
+            for row in rows
+        )
 
     def records(self) -> Iterator[IndexRecord]:
         """Yield all that is known of each run, in order of their paths."""
@@ -281,11 +286,11 @@ class Index(RunQuery):
             cells, rows = tuple(settings[path]), tuple(findings[path])
             yield IndexRecord(entry, notes, mark, judge, summary, cells, rows)
 
-    def _tags(self) -> dict[str, tuple[str, ...]]:
-        tags: dict[str, tuple[str, ...]] = {}
-        for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
-            tags[path] = (*tags.get(path, ()), tag)
-        return tags
+    def _texts_by_path(self, query: str) -> dict[str, list[Any]]:
+        rows: dict[str, list[Any]] = defaultdict(list)
+        for path, *texts in self._db.execute(query):
+            rows[path].append(tuple(texts))
+        return rows
 
     def last(self, path: str) -> dict[str, Point]:
         """Return the newest point of every metric of a run, read from its folder."""
@@ -377,22 +382,3 @@ def _compile(term: Term) -> tuple[str, list[str | float]]:
             condition = f"(key = ? OR {ENDS_WITH}) AND {column} {operator} ?"
             suffix = f"/{key}"
             return OF_TABLE.format("settings", condition), [key, suffix, suffix, operand]
-
-
-def _leaves(settings: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
-    for key, value in settings.items():
-        name = f"{within}/{key}" if within else str(key)
-        if isinstance(value, Mapping):
-            yield from _leaves(value, name)
-        else:
-            yield name, value
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _number(value: object, key: str) -> float | None:
-    if isinstance(value, str) and value.isdecimal() and key.startswith(f"{JOB_SETTING}/"):
-        return float(value)  # a scheduler's variables are texts
-    return float(value) if isinstance(value, int | float) else None

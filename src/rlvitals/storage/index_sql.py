@@ -2,13 +2,11 @@
 
 import re
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from rlvitals.errors import UnreadableLog, UsageError
-from rlvitals.storage.index import JOB_SETTING, Index
+from rlvitals.storage.index import Index
 from rlvitals.storage.query import View
-from rlvitals.storage.run_query import job_text
 
 MAX_SQL_POINTS = 20_000_000  # read into memory for one query, 100 bytes each
 SQL_VIEWS = """
@@ -52,15 +50,6 @@ def ask(index: Index, query: str) -> tuple[tuple[str, ...], list[tuple[object, .
     except (sqlite3.Error, sqlite3.Warning) as error:
         hint = "the help of the command sql lists tables and columns"
         raise UsageError(f"SQLite: {error}", where=query[:200], hint=hint) from error
-
-
-def scheduler_jobs(index: Index) -> dict[str, str]:
-    """Return the scheduler's job of each run that has one, by path."""
-    jobs: dict[str, dict[str, str]] = defaultdict(dict)
-    query = "SELECT path, key, value FROM settings WHERE key LIKE ? ORDER BY rowid"
-    for path, key, value in index.connection.execute(query, (f"{JOB_SETTING}/%",)):
-        jobs[path][key.removeprefix(f"{JOB_SETTING}/")] = value
-    return {path: job_text(job) for path, job in jobs.items() if "id" in job}
 
 
 def _allow_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:

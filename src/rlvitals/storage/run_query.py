@@ -44,6 +44,7 @@ class Indexed:
     problem: str  # why the folder cannot be read
     wrong: str  # fields of its run.json that were dropped, a line each
     tags: tuple[str, ...] = ()
+    job: str = ""  # of a scheduler: its id, index, node and restarts
 
 
 class IndexedFinding(NamedTuple):

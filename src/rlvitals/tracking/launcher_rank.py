@@ -1,5 +1,6 @@
 """Read the rank of this process from the launcher's environment variables."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -48,3 +49,15 @@ def _launch(environ: Mapping[str, str]) -> str:
         if environ.get(names[0], "none") != "none" or environ.get(names[-1]):
             return "/".join(environ[name] for name in names if environ.get(name))
     return ""
+
+
+def tune_experiment() -> str:
+    """Return the name of the Ray Tune experiment whose trial this process is; "" outside of one."""
+    ray, tune = sys.modules.get("ray"), sys.modules.get("ray.tune")
+    try:
+        # Asked outside of a worker, Tune prints a warning.
+        if ray is None or tune is None or ray.get_runtime_context().get_actor_id() is None:
+            return ""
+        return str(tune.get_context().get_experiment_name() or "")
+    except Exception:  # noqa: BLE001 - another library's, and a name only
+        return ""

@@ -218,7 +218,7 @@ class _Launch:
         return About(
             name=self.recording.name or path.resolve().name,
             project=self.recording.project,
-            group=self.recording.group,
+            group=self.recording.group or launcher_rank.tune_experiment(),
             framework=self.recording.framework,
             seed=seed,
             settings=redact.clean_mapping(self.settings),

@@ -29,6 +29,7 @@ class TriageRow:
     hours_lost: float | None  # since its worst fault began, while it still goes on
     cause: str  # rule of the first case, or ""
     reason: str
+    group: str = ""  # that it was recorded in; of Ray Tune the experiment of a trial
 
 
 def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRow:
@@ -48,6 +49,7 @@ def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRo
         hours_lost=max((hours for hours in losses if hours is not None), default=None),
         cause="" if cause is None else cause.rule.name,
         reason=harmless(result.verdict.why if cause is None else cause.finding.summary),
+        group=harmless(str(result.trace.settings.get("rlvitals/group") or "")),
     )
 
 
@@ -59,6 +61,30 @@ def last_moment(result: Diagnosis, files: Run) -> float:
         if len(times := series.times[np.isfinite(series.times)])
     ]
     return max(moments) if moments else max(path.stat().st_mtime for path, _ in files.files)
+
+
+def by_group(rows: Sequence[TriageRow]) -> list[TriageRow]:
+    """Put the runs of each group behind the first of them; the order stays otherwise."""
+    groups: dict[str, list[TriageRow]] = {}
+    for number, entry in enumerate(rows):
+        groups.setdefault(entry.group or f"\0{number}", []).append(entry)
+    return [entry for members in groups.values() for entry in members]
+
+
+def _heads(rows: Sequence[TriageRow]) -> dict[int, list[TriageRow]]:
+    """Return the groups of two and more runs by the place of their first."""
+    members: dict[str, list[TriageRow]] = {}
+    for entry in rows:
+        members.setdefault(entry.group, []).append(entry)
+    names = [entry.group for entry in rows]
+    return {names.index(name): group for name, group in members.items() if name and len(group) > 1}
+
+
+def _head_cells(group: Sequence[TriageRow]) -> tuple[str, str, str]:
+    """Return the hours of a group, its name and its counts."""
+    numbers = total(group)
+    counts = f"{numbers['runs']} runs, {numbers['broken']} broken"
+    return _duration(numbers["hours"] or None), group[0].group, counts
 
 
 def total(rows: Sequence[TriageRow]) -> dict[str, float]:
@@ -81,7 +107,11 @@ def table(rows: Sequence[TriageRow]) -> RenderableType:
         grid.add_column(head, no_wrap=True, justify="left" if head == "verdict" else "right")
     grid.add_column("run", overflow="fold", max_width=40)
     grid.add_column("why", overflow="ellipsis", no_wrap=True, ratio=1)
-    for entry in rows:
+    heads = _heads(rows)
+    for number, entry in enumerate(rows):
+        if number in heads:
+            hours, name, counts = _head_cells(heads[number])
+            grid.add_row("group", hours, "", name, counts, style="bold")
         colour = "red" if entry.broken else "dim" if entry.verdict == "unknown" else "green"
         reason = f"{entry.cause}: {entry.reason}" if entry.cause else entry.reason
         grid.add_row(
@@ -98,7 +128,11 @@ def markdown_table(rows: Sequence[TriageRow]) -> str:
     """Return the rows as a Markdown table, the totals above it."""
     lines = [f"**{_sentence(rows)}**", "", "| verdict | took | lost | run | why |"]
     lines.append("| --- | --: | --: | --- | --- |")
-    for entry in rows:
+    heads = _heads(rows)
+    for number, entry in enumerate(rows):
+        if number in heads:
+            hours, name, counts = _head_cells(heads[number])
+            lines.append(f"| **group** | {hours} | | **{escape.safe(name)}** | {counts} |")
         reason = (
             f"`{entry.cause}`: {escape.safe(entry.reason)}"
             if entry.cause

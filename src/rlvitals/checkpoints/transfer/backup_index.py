@@ -78,9 +78,16 @@ def write_index(remote: RemoteFiles, index: Index, patience: RetryPolicy) -> Non
 
 
 def claim_index(
-    remote: RemoteFiles, sizes: Mapping[str, int], own_index: Index, patience: RetryPolicy
+    remote: RemoteFiles,
+    sizes: Mapping[str, int],
+    own_index: Index,
+    patience: RetryPolicy,
+    mirror_prefixes: tuple[str, ...] = (),
 ) -> Index:
-    """Return the index of this run's backup. Raises UsageError if the place is another run's."""
+    """Return the index of this run's backup. Raises UsageError if the place is another run's.
+
+    `mirror_prefixes`: beginnings of the names of the run's uploaded rows, which may be there.
+    """
     index = read_index(remote, sizes, patience)
     if index is not None:
         is_same_run = index.run_id == own_index.run_id and (
@@ -95,7 +102,9 @@ def claim_index(
         return Index(
             own_index.run_id, own_index.name, own_index.source, index.files, index.checkpoints
         )
-    other_files = sorted(name for name in sizes if not name.startswith((".", "lost+found")))
+    other_files = sorted(
+        name for name in sizes if not name.startswith((".", "lost+found", *mirror_prefixes))
+    )
     if other_files and not (
         own_index.run_id and _read_run_id(remote, sizes, patience) == own_index.run_id
     ):

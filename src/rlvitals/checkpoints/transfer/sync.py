@@ -88,21 +88,21 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     patience: RetryPolicy | None = None,
     tell: Callable[[str], None] = lambda _: None,
     result: SyncResult | None = None,
+    mirror_prefixes: tuple[str, ...] = (),
 ) -> SyncResult:
     """Bring a run's backup up to date. Raises VitalsError, CopyStopped, errors of the remote.
 
     On return the target contains what the run keeps, each file read back. Checkpoints that the run
     deleted are deleted there too, unless `keep_all`; the newest and files of other programs stay.
     Without `logs` the checkpoints alone. `result` shows how far an interrupted round came.
+    `mirror_prefixes`: as in `claim_index`.
     """
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
-    content = file_selection.find_content(folder)
-    sizes = patience.call(remote.sizes)
-    own_index = Index(content.run_id, folder.resolve().name, _source_id(folder))
-    index = backup_index.claim_index(remote, sizes, own_index, patience)
-    result.left = content.skipped
-    result.failed += content.unreadable
+    content, sizes = file_selection.find_content(folder), patience.call(remote.sizes)
+    index = Index(content.run_id, folder.resolve().name, _source_id(folder))
+    index = backup_index.claim_index(remote, sizes, index, patience, mirror_prefixes)
+    result.left, result.failed = content.skipped, [*result.failed, *content.unreadable]
     sync = _Sync(remote, content, index, sizes, patience, result, tell)
     if file_selection.BACKUP_INDEX_FILE not in sizes:  # from now on the place is this run's
         backup_index.write_index(remote, index, patience)

@@ -107,6 +107,8 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
         return {}, []
     notes: list[str] = []
     settings: dict[str, Setting] = {}
+    if path.name == "params.json" and (experiment := experiment_of_trial(path.parent)):
+        settings["rlvitals/group"] = experiment  # as of a recorded run
     try:
         for key, value in plain_yaml.leaves(_unwrap(path, item, run), MAX_SETTINGS):
             setting = _setting(value)
@@ -115,6 +117,13 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
     except plain_yaml.NotPlainError as error:
         notes.append(f"{error}: {len(settings):,} are")
     return settings, notes
+
+
+def experiment_of_trial(folder: Path) -> str:
+    """Return the name of a trial's experiment: Ray Tune keeps its state in the folder above."""
+    above = folder.absolute().parent
+    is_trial = (folder / "params.json").is_file()
+    return above.name if is_trial and any(above.glob("experiment_state*.json")) else ""
 
 
 def _parser(path: Path) -> Callable[[BinaryIO], object]:

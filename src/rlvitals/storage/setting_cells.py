@@ -1,0 +1,50 @@
+"""Settings of a run as the cells of an index: a key with slashes, a text and a number.
+
+The scheduler's job and the seed stand among them, so that `job/id=7` and `seed=1` find a run.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+from rlvitals.storage.run_folder import About
+from rlvitals.storage.run_query import SettingCell, job_text
+
+JOB_SETTING = "job"  # the key below which the scheduler's job stands
+
+
+def setting_cells(info: About) -> list[SettingCell]:
+    """Return the settings of a run, its scheduler's job and its seed."""
+    job = info.more.get("job")
+    settings = {**info.settings, **({JOB_SETTING: job} if isinstance(job, Mapping) else {})}
+    cells = [
+        SettingCell(key, _text(value), _number(value, key)) for key, value in _leaves(settings)
+    ]
+    if info.seed is not None:
+        cells.append(SettingCell("seed", str(info.seed), float(info.seed)))
+    return cells
+
+
+def job_of_cells(cells: Iterable[tuple[str, str]]) -> str:
+    """Name the scheduler's job among the keys and texts of a run's settings; "" for none."""
+    prefix = f"{JOB_SETTING}/"
+    job = {key.removeprefix(prefix): text for key, text in cells if key.startswith(prefix)}
+    return job_text(job) if {"scheduler", "id"} <= job.keys() else ""
+
+
+def _leaves(settings: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in settings.items():
+        name = f"{within}/{key}" if within else str(key)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, name)
+        else:
+            yield name, value
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _number(value: object, key: str) -> float | None:
+    if isinstance(value, str) and value.isdecimal() and key.startswith(f"{JOB_SETTING}/"):
+        return float(value)  # a scheduler's variables are texts
+    return float(value) if isinstance(value, int | float) else None
