@@ -119,9 +119,9 @@ def _print_entries(entries: "Sequence[Indexed]", count: int, *, as_json: bool) -
         return
     heads = ["run", "status", "step", "verdict", "attempts", "tags"]
     columns = {"group": [entry.group for entry in entries], "job": [entry.job for entry in entries]}
-    shown = {head: texts for head, texts in columns.items() if any(texts)}
-    rows = [[*_row(entry), *cells] for entry, *cells in zip(entries, *shown.values(), strict=True)]
-    emit(lists.columns([*heads, *shown], rows))
+    filled = {head: texts for head, texts in columns.items() if any(texts)}
+    rows = [[*_row(entry), *cells] for entry, *cells in zip(entries, *filled.values(), strict=True)]
+    emit(lists.columns([*heads, *filled], rows))
     if len(entries) < count:
         print(f"{len(entries)} of {count} runs fit")
 
