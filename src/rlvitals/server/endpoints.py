@@ -32,6 +32,7 @@ from rlvitals.views import diagnosis_json, json_view
 
 MAX_STREAMS = 256  # browsers that listen at once
 MAX_PAGE_ROWS = 500
+MAX_STEP = 2**62
 CSV_TYPE = "text/csv; charset=utf-8"
 
 Describe = Callable[[LiveRun], Mapping[str, object] | None]
@@ -193,7 +194,10 @@ class Api:
         names = _chart_names(request)
         charts = [page.charts[name] for name in names if name in page.charts]
         options = chart_data.Options(_steps(request), _share(request, "average"))
-        return JSONResponse(chart_data.pack(charts, page, run.trace, run.series(), options))
+        names = {line.metric for chart in charts for line in chart.panel.lines}
+        steps = options.steps
+        logged = run.series() if steps is None else run.series_near(names, steps)
+        return JSONResponse(chart_data.pack(charts, page, run.trace, logged, options))
 
     def rollouts(self, request: Request) -> Response:
         """Return pairs, a group or the proof of a finding as HTML."""
@@ -233,7 +237,7 @@ class Api:
 
     def trace(self, request: Request) -> Response:
         """Return a line of JSON and the columns of all metrics."""
-        trace = self.get_run(request).trace
+        trace = self.get_run(request).whole_trace()
         content = trace_stream.encode(trace)
         return StreamingResponse(content, media_type="application/octet-stream")
 
@@ -310,10 +314,10 @@ class Api:
 
     def _series(self, request: Request) -> Series:
         metric = request.query_params.get("metric", "")
-        series = self.get_run(request).trace.get(metric)
-        if series is None:
+        run, steps = self.get_run(request), _steps(request)
+        if metric not in run.trace:
             raise UsageError(f"no metric {metric[:100]!r} is logged", where="metric")
-        return series
+        return run.series_near([metric], steps or (-MAX_STEP, MAX_STEP))[metric]
 
 
 def format_problem(_: Request, error: Exception) -> Response:
@@ -353,7 +357,7 @@ def _integer(request: Request, name: str) -> int | None:
         number = round(float(text))
     except (OverflowError, ValueError):
         raise UsageError(f"{text[:40]!r} is no number", where=name) from None
-    return max(min(number, 2**62), -(2**62))
+    return max(min(number, MAX_STEP), -MAX_STEP)
 
 
 def _chart_names(request: Request) -> list[str]:

@@ -1,0 +1,222 @@
+"""Thin a metric while it is read: the points that rules judge and those that charts draw.
+
+The points of a metric lie in buckets of equally many, at most MAX_THIN_POINTS of them. Where there
+would be more, adjacent buckets are joined and each is twice as wide. Of each bucket the first,
+last, lowest and highest point are kept as they were logged, and the first NaN and infinities. The
+points that rules judge are exactly those of `signals.thin.thin`.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.signals.thin import MAX_THIN_POINTS, POINTS_PER_EXTREME, find_rare
+from rlvitals.types import Outline, Series
+
+Whole = NDArray[np.int64]
+Numbers = NDArray[np.float64]
+
+BATCH_POINTS = 1 << 18  # that are looked at together: what is computed on the way fits in a cache
+POINTS_PER_BUCKET = 7
+FIRST, LAST, LOW, HIGH, NAN, ABOVE, BELOW = range(POINTS_PER_BUCKET)
+MIN_RESUMED_POINTS = 2  # at the start of an attempt, by which a resume is known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Buckets:
+    """Adjacent buckets: the kept points [7, b], and what all their points come to [b].
+
+    A bucket without such a point, as one without NaN, holds any other of its points in its place.
+    """
+
+    places: Whole
+    steps: Whole
+    times: Numbers
+    values: Numbers
+    sums: Numbers  # of finite values
+    numbers: Whole  # count of finite values
+
+    def __len__(self) -> int:
+        return len(self.sums)
+
+    def part(self, buckets: slice) -> Self:
+        """Return some of the buckets."""
+        columns = (self.places, self.steps, self.times, self.values)
+        kept = (column[:, buckets] for column in columns)
+        return type(self)(*kept, self.sums[buckets], self.numbers[buckets])
+
+    def append(self, following: "_Buckets") -> "_Buckets":
+        """Return these buckets and those that follow them."""
+        pairs = (
+            (self.places, following.places), (self.steps, following.steps),
+            (self.times, following.times), (self.values, following.values),
+            (self.sums, following.sums), (self.numbers, following.numbers),
+        )  # fmt: skip
+        return _Buckets(*(np.concatenate(pair, axis=-1) for pair in pairs))
+
+    def join(self, following: "_Buckets") -> "_Buckets":
+        """Join each bucket with the one that follows it, given at the same index."""
+        mine, other = self.values, following.values
+        is_number = np.isfinite(other)
+        later = np.zeros(mine.shape, np.bool_)
+        later[LAST] = True
+        later[LOW] = is_number[LOW] & ~(np.isfinite(mine[LOW]) & (mine[LOW] <= other[LOW]))
+        later[HIGH] = is_number[HIGH] & ~(np.isfinite(mine[HIGH]) & (mine[HIGH] >= other[HIGH]))
+        later[NAN] = np.isnan(other[NAN]) & ~np.isnan(mine[NAN])
+        later[ABOVE] = (other[ABOVE] == np.inf) & (mine[ABOVE] != np.inf)
+        later[BELOW] = (other[BELOW] == -np.inf) & (mine[BELOW] != -np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = self.sums + following.sums
+        return _Buckets(
+            np.where(later, following.places, self.places),
+            np.where(later, following.steps, self.steps),
+            np.where(later, following.times, self.times),
+            np.where(later, other, mine),
+            sums,
+            self.numbers + following.numbers,
+        )
+
+
+class Thinner:
+    """The kept points of one metric, attempt after attempt; memory does not grow with the run."""
+
+    def __init__(self) -> None:
+        """Start without points."""
+        self.count = 0
+        self.is_ascending = True  # no attempt's steps go back
+        self._width = 1
+        self._buckets: _Buckets | None = None
+        self._bad = np.zeros(3, np.int64)
+        self._seams: list[tuple[int, Series]] = []  # places, and points around them
+        self._seam_points = 0  # to be kept at the start of an attempt
+        self._last: Series | None = None  # point of the attempt
+        self._previous: Series | None = None  # the last point of the attempt before
+
+    def begin_attempt(self) -> None:
+        """Keep the last point and the first that follow, if these go back: a resume shows there."""
+        if self._last is not None:
+            self._previous, self._last = self._last, None
+
+    def add(self, series: Series) -> None:
+        """Add points in the order of logging."""
+        if not len(series):
+            return
+        steps = series.steps
+        goes_back = self._last is not None and steps[0] < self._last.steps[0]
+        self.is_ascending &= not goes_back and bool((steps[1:] >= steps[:-1]).all())
+        if self._previous is not None and steps[0] < self._previous.steps[0]:
+            self._seams.append((self.count - 1, self._previous))
+            self._seam_points = MIN_RESUMED_POINTS
+        self._previous = None
+        if self._seam_points:
+            kept = series.where(slice(self._seam_points))
+            self._seams.append((self.count, kept))
+            self._seam_points -= len(kept)
+        self._last = series.where(np.array([-1]))
+        for begin in range(0, len(series), BATCH_POINTS):
+            self._add_batch(series.where(slice(begin, begin + BATCH_POINTS)))
+
+    def _add_batch(self, series: Series) -> None:
+        while self.count + len(series) > MAX_THIN_POINTS * self._width:
+            self._widen()
+        width = self._width
+        head = min(-self.count % width, len(series))  # points that fill the last bucket
+        split = len(series) - (len(series) - head) % width
+        for begin, end, size in ((0, head, head), (head, split, width), (split, len(series), 0)):
+            if begin < end:
+                buckets = self._reduce(series.where(slice(begin, end)), size or end - begin)
+                self._append(buckets, is_head=end == head)
+                self.count += end - begin
+
+    def _append(self, buckets: _Buckets, *, is_head: bool) -> None:
+        kept = self._buckets
+        if kept is not None and is_head:
+            kept, open_bucket = kept.part(slice(-1)), kept.part(slice(-1, None))
+            buckets = open_bucket.join(buckets)
+        self._buckets = buckets if kept is None else kept.append(buckets)
+
+    def _widen(self) -> None:
+        """Join adjacent buckets."""
+        self._width *= 2
+        kept = self._buckets
+        if kept is None:
+            return
+        even = len(kept) - len(kept) % 2
+        joined = kept.part(slice(0, even, 2)).join(kept.part(slice(1, even, 2)))
+        self._buckets = joined.append(kept.part(slice(even, None)))
+
+    def _reduce(self, series: Series, width: int) -> _Buckets:
+        """Return the buckets of whole multiples of `width` points."""
+        values = series.values.reshape(-1, width)
+        is_finite = np.isfinite(values)
+        columns = np.zeros((POINTS_PER_BUCKET, len(values)), np.int64)
+        columns[LAST] = width - 1
+        low = high = numbers = values
+        counts = np.full(len(values), width, np.int64)
+        if not is_finite.all():
+            low, high = np.where(is_finite, values, np.inf), np.where(is_finite, values, -np.inf)
+            numbers, counts = np.where(is_finite, values, 0.0), is_finite.sum(axis=1)
+            masks = (np.isnan(values), values == np.inf, values == -np.inf)
+            for row, (slot, mask) in enumerate(zip((NAN, ABOVE, BELOW), masks, strict=True)):
+                columns[slot] = mask.argmax(axis=1)
+                self._bad[row] += mask.sum()
+        columns[LOW], columns[HIGH] = low.argmin(axis=1), high.argmax(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = numbers.sum(axis=1)
+        rows = columns + width * np.arange(len(values))
+        kept = series.where(rows)
+        return _Buckets(self.count + rows, kept.steps, kept.times, kept.values, sums, counts)
+
+    def series(self) -> Series:
+        """Return the points so far: all, without an outline, or those that rules judge."""
+        kept = self._buckets
+        if kept is None:
+            return Series(np.empty(0, np.int64), np.empty(0), np.empty(0))
+        order = kept.places.argsort(axis=0, kind="stable")
+        places, steps, times, values = (
+            np.take_along_axis(column, order, axis=0).T.reshape(-1)
+            for column in (kept.places, kept.steps, kept.times, kept.values)
+        )
+        points = Series(steps, times, values)
+        if self._width == 1:
+            return points.where(slice(None, None, POINTS_PER_BUCKET))
+        judged = _merge_seams(self._find_judged(values), places, points, self._seams)
+        drawn = points.where(np.unique(places, return_index=True)[1])
+        bad = (int(self._bad[0]), int(self._bad[1]), int(self._bad[2]))
+        outline = Outline(drawn, self._means(kept), self.count, bad)
+        return Series(judged.steps, judged.times, judged.values, self._width, outline)
+
+    @staticmethod
+    def _find_judged(values: Numbers) -> Whole:
+        """Return the indices of the points that rules judge among the kept ones [7 b]."""
+        window = POINTS_PER_EXTREME * POINTS_PER_BUCKET
+        split = len(values) - len(values) % window
+        indices = [np.arange(0, len(values), POINTS_PER_BUCKET), np.array([len(values) - 1])]
+        indices.append(find_rare(values[:split].reshape(-1, window), POINTS_PER_BUCKET))
+        if split < len(values):
+            rest = values[split:].reshape(1, -1)
+            indices.append(split + find_rare(rest, POINTS_PER_BUCKET))
+        return np.concatenate(indices)
+
+    @staticmethod
+    def _means(kept: _Buckets) -> Series:
+        has_numbers = kept.numbers > 0
+        means = kept.sums[has_numbers] / kept.numbers[has_numbers]
+        return Series(kept.steps[LAST, has_numbers], kept.times[LAST, has_numbers], means)
+
+
+def _merge_seams(
+    judged: Whole, places: Whole, points: Series, seams: list[tuple[int, Series]]
+) -> Series:
+    """Return judged points and those around seams in the order of their places, each once."""
+    kept = points.where(judged)
+    all_places = [places[judged], *(place + np.arange(len(seam)) for place, seam in seams)]
+    pieces = [kept, *(seam for _, seam in seams)]
+    rows = np.unique(np.concatenate(all_places), return_index=True)[1]
+    return Series(
+        np.concatenate([piece.steps for piece in pieces])[rows],
+        np.concatenate([piece.times for piece in pieces])[rows],
+        np.concatenate([piece.values for piece in pieces])[rows],
+    )
