@@ -194,9 +194,9 @@ class Api:
         names = _chart_names(request)
         charts = [page.charts[name] for name in names if name in page.charts]
         options = chart_data.Options(_steps(request), _share(request, "average"))
-        names = {line.metric for chart in charts for line in chart.panel.lines}
+        metrics = {line.metric for chart in charts for line in chart.panel.lines}
         steps = options.steps
-        logged = run.series() if steps is None else run.series_near(names, steps)
+        logged = run.series() if steps is None else run.series_near(metrics, steps)
         return JSONResponse(chart_data.pack(charts, page, run.trace, logged, options))
 
     def rollouts(self, request: Request) -> Response:

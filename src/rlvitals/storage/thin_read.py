@@ -115,7 +115,8 @@ class _RangePoints:
     def add(self, series: Series) -> None:
         """Add rows in ascending order of their steps; those outside of the range are left out."""
         first, last = self._steps
-        inside = series.since(first).until(last)
+        begin, end = series.steps.searchsorted(first), series.steps.searchsorted(last, side="right")
+        inside = series.where(np.arange(begin, end))  # a copy: no view holds the block
         if self._thinner is not None:
             self._thinner.add(inside)
             return

@@ -7,7 +7,7 @@ points that rules judge are exactly those of `signals.thin.thin`.
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from rlvitals.types import Outline, Series
 
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
+
+Kind = TypeVar("Kind", np.int64, np.float64)
 
 BATCH_POINTS = 1 << 18  # that are looked at together: what is computed on the way fits in a cache
 POINTS_PER_BUCKET = 7
@@ -43,18 +45,25 @@ class _Buckets:
 
     def part(self, buckets: slice) -> Self:
         """Return some of the buckets."""
-        columns = (self.places, self.steps, self.times, self.values)
-        kept = (column[:, buckets] for column in columns)
-        return type(self)(*kept, self.sums[buckets], self.numbers[buckets])
+        return type(self)(
+            self.places[:, buckets],
+            self.steps[:, buckets],
+            self.times[:, buckets],
+            self.values[:, buckets],
+            self.sums[buckets],
+            self.numbers[buckets],
+        )
 
     def append(self, following: "_Buckets") -> "_Buckets":
         """Return these buckets and those that follow them."""
-        pairs = (
-            (self.places, following.places), (self.steps, following.steps),
-            (self.times, following.times), (self.values, following.values),
-            (self.sums, following.sums), (self.numbers, following.numbers),
-        )  # fmt: skip
-        return _Buckets(*(np.concatenate(pair, axis=-1) for pair in pairs))
+        return _Buckets(
+            np.concatenate((self.places, following.places), axis=1),
+            np.concatenate((self.steps, following.steps), axis=1),
+            np.concatenate((self.times, following.times), axis=1),
+            np.concatenate((self.values, following.values), axis=1),
+            np.concatenate((self.sums, following.sums)),
+            np.concatenate((self.numbers, following.numbers)),
+        )
 
     def join(self, following: "_Buckets") -> "_Buckets":
         """Join each bucket with the one that follows it, given at the same index."""
@@ -175,11 +184,9 @@ class Thinner:
         if kept is None:
             return Series(np.empty(0, np.int64), np.empty(0), np.empty(0))
         order = kept.places.argsort(axis=0, kind="stable")
-        places, steps, times, values = (
-            np.take_along_axis(column, order, axis=0).T.reshape(-1)
-            for column in (kept.places, kept.steps, kept.times, kept.values)
-        )
-        points = Series(steps, times, values)
+        places = _flatten(kept.places, order)
+        values = _flatten(kept.values, order)
+        points = Series(_flatten(kept.steps, order), _flatten(kept.times, order), values)
         if self._width == 1:
             return points.where(slice(None, None, POINTS_PER_BUCKET))
         judged = _merge_seams(self._find_judged(values), places, points, self._seams)
@@ -205,6 +212,11 @@ class Thinner:
         has_numbers = kept.numbers > 0
         means = kept.sums[has_numbers] / kept.numbers[has_numbers]
         return Series(kept.steps[LAST, has_numbers], kept.times[LAST, has_numbers], means)
+
+
+def _flatten(column: NDArray[Kind], order: Whole) -> NDArray[Kind]:
+    """Return kept points [7, b] bucket after bucket [7 b], those of each in an order [7, b]."""
+    return np.take_along_axis(column, order, axis=0).T.reshape(-1)
 
 
 def _merge_seams(
