@@ -17,7 +17,7 @@ from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_files import Entry
 from rlvitals.storage import thin_read
 from rlvitals.storage.compact import compact
-from rlvitals.views import json_view, phrases
+from rlvitals.views import diagnosis_json, phrases
 
 ROWS, SPIKE_STEP, SPIKE = 40_000, 12_345, 500.0
 UNKNOWN = "my/number"
@@ -60,7 +60,7 @@ def test_the_page_of_a_thinned_run_is_that_of_the_whole_run(recorded, monkeypatc
     run = open_run(recorded)
     for key in ("optimiser/loss", "exploration/entropy", UNKNOWN):
         assert run.series()[key].outline is not None
-    assert json_view.diagnosis(run.diagnosis) == json_view.diagnosis(whole.diagnosis)
+    assert diagnosis_json.diagnosis(run.diagnosis) == diagnosis_json.diagnosis(whole.diagnosis)
     assert phrases.headline(run.diagnosis) == phrases.headline(whole.diagnosis)
     for steps in ((SPIKE_STEP - 300, SPIKE_STEP + 300), (990, 1010), (0, 10_000), (0, ROWS)):
         near, expected = pack(run, steps), pack(whole, steps)

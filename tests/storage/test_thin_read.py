@@ -20,7 +20,7 @@ from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.run_folder import RUN_FILE, About, RunFolder, block_files
 from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Series
-from rlvitals.views import json_view
+from rlvitals.views import diagnosis_json
 
 LOSS, RETURN = "train/loss", "rollout/ep_rew_mean"
 
@@ -150,7 +150,7 @@ def test_a_thinned_run_is_the_whole_run_to_rules(name, state, tmp_path, monkeypa
     if "resumed" in name:  # what was run again is left out after it was counted
         assert traces[1].lifecycle.seams == (int(RUNS[name][1][0]),)
         return
-    texts = [json_view.diagnosis(engine.diagnose(trace)) for trace in traces]
+    texts = [diagnosis_json.diagnosis(engine.diagnose(trace)) for trace in traces]
     assert texts[0] == texts[1]
 
 

@@ -22,7 +22,7 @@ from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Series
 
 LARGE_RUN_BYTES = 16 << 20  # of block files: two million numbers
-WINDOW_BYTES = 8 << 20  # of a growing file, that are read at once
+STREAM_BYTES = 8 << 20  # of a growing file, that are read at once
 MAX_WHOLE_POINTS = 1 << 20  # of a range of steps: more are thinned
 NO_PLACE = np.iinfo(np.int64).max
 
@@ -91,7 +91,7 @@ def _walk_range(
     start = BlockCursor()
     if file.packed is not None:
         with PackedFile(file.packed) as packed:
-            for _, series in _walk_packed(packed, key, steps):
+            for _, series in _walk_blocks(packed, key, steps):
                 add(series)
             start = packed.origin.cursor() if packed.origin else start
     if file.path.exists():
@@ -156,24 +156,24 @@ class _RunThinner:
 
     def read_part(self, file: BlockFile, _: BlockCursor | None) -> RankScan:
         """Read a rank of an attempt. Raises _ReadWholeError, Damaged, OSError, UnreadableLog."""
-        part = _PartThinner(self._thinners, file.rank)
+        file_thinner = _PartThinner(self._thinners, file.rank)
         scan: Scan | None = None
         if file.packed is not None:
             with PackedFile(file.packed) as packed:
                 if packed.damage or packed.origin is None:
                     raise _ReadWholeError
                 end = packed.origin.cursor()
-                for key, series in _walk_packed(packed):
-                    part.add(key, series)
+                for key, series in _walk_blocks(packed):
+                    file_thinner.add(key, series)
                 scan = reader.build_scan(packed, (), 0, end, replaced=False)
         if file.path.exists():
             with file.path.open("rb", buffering=0) as source:
                 start = scan.cursor if scan else BlockCursor()
-                remainder = _read_growing(source, start, part.add_rows)
+                remainder = _read_growing(source, start, file_thinner.add_rows)
             scan = remainder if scan is None else reader.concatenate_scans(scan, remainder)
         if scan is None or scan.damage:
             raise _ReadWholeError
-        return RankScan(file, scan, part.span)
+        return RankScan(file, scan, file_thinner.span)
 
 
 class _PartThinner:
@@ -212,17 +212,17 @@ def _read_growing(source: IO[bytes], start: BlockCursor, add_rows: AddRows) -> S
         raise _ReadWholeError
     builder = ScanBuilder(start)
     size = 0
-    for item in frames.stream(source, start.offset, WINDOW_BYTES):
+    for item in frames.stream(source, start.offset, STREAM_BYTES):
         builder.take(item)
         size += item.header.size if isinstance(item, frames.Frame) else 0
-        if size >= WINDOW_BYTES:
+        if size >= STREAM_BYTES:
             add_rows(builder.take_scalars())
             size = 0
     add_rows(builder.take_scalars())
     return builder.scan(replaced=False)
 
 
-def _walk_packed(
+def _walk_blocks(
     packed: PackedFile, only: str | None = None, steps: tuple[int, int] | None = None
 ) -> Iterator[tuple[str, Series]]:
     """Yield the rows of each key in the order of their places. Raises Damaged.
@@ -255,10 +255,10 @@ def _list_following(blocks: list[Block]) -> list[Mapping[str, int]]:
     return following[::-1]
 
 
-def _split(pieces: list[Scalars], place: int) -> tuple[Scalars, Scalars]:
+def _split(pieces: list[Scalars], end: int) -> tuple[Scalars, Scalars]:
     """Return the rows before a place, in the order of their places, and the rows from it on."""
     rows = columns.concatenate(pieces)
-    if rows.order is None and rows.first + len(rows.steps) <= place:
+    if rows.order is None and rows.first + len(rows.steps) <= end:
         return rows, columns.select_rows(rows, slice(0))
     order = columns.places(rows)
     if not (order[1:] > order[:-1]).all():
@@ -268,5 +268,5 @@ def _split(pieces: list[Scalars], place: int) -> tuple[Scalars, Scalars]:
             0, order[by_place],
         )  # fmt: skip
         order = order[by_place]
-    split = int(order.searchsorted(place))
+    split = int(order.searchsorted(end))
     return columns.select_rows(rows, slice(split)), columns.select_rows(rows, slice(split, None))

@@ -21,8 +21,8 @@ Numbers = NDArray[np.float64]
 Kind = TypeVar("Kind", np.int64, np.float64)
 
 BATCH_POINTS = 1 << 18  # that are looked at together: what is computed on the way fits in a cache
-POINTS_PER_BUCKET = 7
-FIRST, LAST, LOW, HIGH, NAN, ABOVE, BELOW = range(POINTS_PER_BUCKET)
+SLOTS = 7
+FIRST_SLOT, LAST_SLOT, LOW_SLOT, HIGH_SLOT, NAN_SLOT, ABOVE_SLOT, BELOW_SLOT = range(SLOTS)
 MIN_RESUMED_POINTS = 2  # at the start of an attempt, by which a resume is known
 
 
@@ -43,7 +43,7 @@ class _Buckets:
     def __len__(self) -> int:
         return len(self.sums)
 
-    def part(self, buckets: slice) -> Self:
+    def select(self, buckets: slice) -> Self:
         """Return some of the buckets."""
         return type(self)(
             self.places[:, buckets],
@@ -67,22 +67,30 @@ class _Buckets:
 
     def join(self, following: "_Buckets") -> "_Buckets":
         """Join each bucket with the one that follows it, given at the same index."""
-        mine, other = self.values, following.values
-        is_number = np.isfinite(other)
-        later = np.zeros(mine.shape, np.bool_)
-        later[LAST] = True
-        later[LOW] = is_number[LOW] & ~(np.isfinite(mine[LOW]) & (mine[LOW] <= other[LOW]))
-        later[HIGH] = is_number[HIGH] & ~(np.isfinite(mine[HIGH]) & (mine[HIGH] >= other[HIGH]))
-        later[NAN] = np.isnan(other[NAN]) & ~np.isnan(mine[NAN])
-        later[ABOVE] = (other[ABOVE] == np.inf) & (mine[ABOVE] != np.inf)
-        later[BELOW] = (other[BELOW] == -np.inf) & (mine[BELOW] != -np.inf)
+        mine, following_values = self.values, following.values
+        is_number = np.isfinite(following_values)
+        is_later = np.zeros(mine.shape, np.bool_)
+        is_later[LAST_SLOT] = True
+        is_later[LOW_SLOT] = is_number[LOW_SLOT] & ~(
+            np.isfinite(mine[LOW_SLOT]) & (mine[LOW_SLOT] <= following_values[LOW_SLOT])
+        )
+        is_later[HIGH_SLOT] = is_number[HIGH_SLOT] & ~(
+            np.isfinite(mine[HIGH_SLOT]) & (mine[HIGH_SLOT] >= following_values[HIGH_SLOT])
+        )
+        is_later[NAN_SLOT] = np.isnan(following_values[NAN_SLOT]) & ~np.isnan(mine[NAN_SLOT])
+        is_later[ABOVE_SLOT] = (following_values[ABOVE_SLOT] == np.inf) & (
+            mine[ABOVE_SLOT] != np.inf
+        )
+        is_later[BELOW_SLOT] = (following_values[BELOW_SLOT] == -np.inf) & (
+            mine[BELOW_SLOT] != -np.inf
+        )
         with np.errstate(over="ignore", invalid="ignore"):
             sums = self.sums + following.sums
         return _Buckets(
-            np.where(later, following.places, self.places),
-            np.where(later, following.steps, self.steps),
-            np.where(later, following.times, self.times),
-            np.where(later, other, mine),
+            np.where(is_later, following.places, self.places),
+            np.where(is_later, following.steps, self.steps),
+            np.where(is_later, following.times, self.times),
+            np.where(is_later, following_values, mine),
             sums,
             self.numbers + following.numbers,
         )
@@ -120,16 +128,16 @@ class Thinner:
             self._seam_points = MIN_RESUMED_POINTS
         self._previous = None
         if self._seam_points:
-            kept = series.where(slice(self._seam_points))
-            self._seams.append((self.count, kept))
-            self._seam_points -= len(kept)
+            seam = series.where(slice(self._seam_points))
+            self._seams.append((self.count, seam))
+            self._seam_points -= len(seam)
         self._last = series.where(np.array([-1]))
         for begin in range(0, len(series), BATCH_POINTS):
             self._add_batch(series.where(slice(begin, begin + BATCH_POINTS)))
 
     def _add_batch(self, series: Series) -> None:
         while self.count + len(series) > MAX_THIN_POINTS * self._width:
-            self._widen()
+            self._double_width()
         width = self._width
         head = min(-self.count % width, len(series))  # points that fill the last bucket
         split = len(series) - (len(series) - head) % width
@@ -140,81 +148,85 @@ class Thinner:
                 self.count += end - begin
 
     def _append(self, buckets: _Buckets, *, is_head: bool) -> None:
-        kept = self._buckets
-        if kept is not None and is_head:
-            kept, open_bucket = kept.part(slice(-1)), kept.part(slice(-1, None))
+        current = self._buckets
+        if current is not None and is_head:
+            current, open_bucket = current.select(slice(-1)), current.select(slice(-1, None))
             buckets = open_bucket.join(buckets)
-        self._buckets = buckets if kept is None else kept.append(buckets)
+        self._buckets = buckets if current is None else current.append(buckets)
 
-    def _widen(self) -> None:
+    def _double_width(self) -> None:
         """Join adjacent buckets."""
         self._width *= 2
-        kept = self._buckets
-        if kept is None:
+        current = self._buckets
+        if current is None:
             return
-        even = len(kept) - len(kept) % 2
-        joined = kept.part(slice(0, even, 2)).join(kept.part(slice(1, even, 2)))
-        self._buckets = joined.append(kept.part(slice(even, None)))
+        even = len(current) - len(current) % 2
+        joined = current.select(slice(0, even, 2)).join(current.select(slice(1, even, 2)))
+        self._buckets = joined.append(current.select(slice(even, None)))
 
     def _reduce(self, series: Series, width: int) -> _Buckets:
         """Return the buckets of whole multiples of `width` points."""
         values = series.values.reshape(-1, width)
         is_finite = np.isfinite(values)
-        columns = np.zeros((POINTS_PER_BUCKET, len(values)), np.int64)
-        columns[LAST] = width - 1
+        columns = np.zeros((SLOTS, len(values)), np.int64)
+        columns[LAST_SLOT] = width - 1
         low = high = numbers = values
         counts = np.full(len(values), width, np.int64)
         if not is_finite.all():
             low, high = np.where(is_finite, values, np.inf), np.where(is_finite, values, -np.inf)
             numbers, counts = np.where(is_finite, values, 0.0), is_finite.sum(axis=1)
             masks = (np.isnan(values), values == np.inf, values == -np.inf)
-            for row, (slot, mask) in enumerate(zip((NAN, ABOVE, BELOW), masks, strict=True)):
+            for row, (slot, mask) in enumerate(
+                zip((NAN_SLOT, ABOVE_SLOT, BELOW_SLOT), masks, strict=True)
+            ):
                 columns[slot] = mask.argmax(axis=1)
                 self._bad[row] += mask.sum()
-        columns[LOW], columns[HIGH] = low.argmin(axis=1), high.argmax(axis=1)
+        columns[LOW_SLOT], columns[HIGH_SLOT] = low.argmin(axis=1), high.argmax(axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             sums = numbers.sum(axis=1)
         rows = columns + width * np.arange(len(values))
-        kept = series.where(rows)
-        return _Buckets(self.count + rows, kept.steps, kept.times, kept.values, sums, counts)
+        points = series.where(rows)
+        return _Buckets(self.count + rows, points.steps, points.times, points.values, sums, counts)
 
     def series(self) -> Series:
         """Return the points so far: all, without an outline, or those that rules judge."""
-        kept = self._buckets
-        if kept is None:
+        buckets = self._buckets
+        if buckets is None:
             return Series(np.empty(0, np.int64), np.empty(0), np.empty(0))
-        order = kept.places.argsort(axis=0, kind="stable")
-        places = _flatten(kept.places, order)
-        values = _flatten(kept.values, order)
-        points = Series(_flatten(kept.steps, order), _flatten(kept.times, order), values)
+        order = buckets.places.argsort(axis=0, kind="stable")
+        places = _ravel(buckets.places, order)
+        values = _ravel(buckets.values, order)
+        points = Series(_ravel(buckets.steps, order), _ravel(buckets.times, order), values)
         if self._width == 1:
-            return points.where(slice(None, None, POINTS_PER_BUCKET))
-        judged = _merge_seams(self._find_judged(values), places, points, self._seams)
+            return points.where(slice(None, None, SLOTS))
+        judged = _merge_seams(self._find_rule_points(values), places, points, self._seams)
         drawn = points.where(np.unique(places, return_index=True)[1])
         bad = (int(self._bad[0]), int(self._bad[1]), int(self._bad[2]))
-        outline = Outline(drawn, self._means(kept), self.count, bad)
+        outline = Outline(drawn, self._means(buckets), self.count, bad)
         return Series(judged.steps, judged.times, judged.values, self._width, outline)
 
     @staticmethod
-    def _find_judged(values: Numbers) -> Whole:
+    def _find_rule_points(values: Numbers) -> Whole:
         """Return the indices of the points that rules judge among the kept ones [7 b]."""
-        window = POINTS_PER_EXTREME * POINTS_PER_BUCKET
+        window = POINTS_PER_EXTREME * SLOTS
         split = len(values) - len(values) % window
-        indices = [np.arange(0, len(values), POINTS_PER_BUCKET), np.array([len(values) - 1])]
-        indices.append(find_rare(values[:split].reshape(-1, window), POINTS_PER_BUCKET))
+        indices = [np.arange(0, len(values), SLOTS), np.array([len(values) - 1])]
+        indices.append(find_rare(values[:split].reshape(-1, window), SLOTS))
         if split < len(values):
-            rest = values[split:].reshape(1, -1)
-            indices.append(split + find_rare(rest, POINTS_PER_BUCKET))
+            remainder = values[split:].reshape(1, -1)
+            indices.append(split + find_rare(remainder, SLOTS))
         return np.concatenate(indices)
 
     @staticmethod
-    def _means(kept: _Buckets) -> Series:
-        has_numbers = kept.numbers > 0
-        means = kept.sums[has_numbers] / kept.numbers[has_numbers]
-        return Series(kept.steps[LAST, has_numbers], kept.times[LAST, has_numbers], means)
+    def _means(buckets: _Buckets) -> Series:
+        has_numbers = buckets.numbers > 0
+        means = buckets.sums[has_numbers] / buckets.numbers[has_numbers]
+        return Series(
+            buckets.steps[LAST_SLOT, has_numbers], buckets.times[LAST_SLOT, has_numbers], means
+        )
 
 
-def _flatten(column: NDArray[Kind], order: Whole) -> NDArray[Kind]:
+def _ravel(column: NDArray[Kind], order: Whole) -> NDArray[Kind]:
     """Return kept points [7, b] bucket after bucket [7 b], those of each in an order [7, b]."""
     return np.take_along_axis(column, order, axis=0).T.reshape(-1)
 
@@ -223,9 +235,9 @@ def _merge_seams(
     judged: Whole, places: Whole, points: Series, seams: list[tuple[int, Series]]
 ) -> Series:
     """Return judged points and those around seams in the order of their places, each once."""
-    kept = points.where(judged)
-    all_places = [places[judged], *(place + np.arange(len(seam)) for place, seam in seams)]
-    pieces = [kept, *(seam for _, seam in seams)]
+    judged_points = points.where(judged)
+    all_places = [places[judged], *(first + np.arange(len(seam)) for first, seam in seams)]
+    pieces = [judged_points, *(seam for _, seam in seams)]
     rows = np.unique(np.concatenate(all_places), return_index=True)[1]
     return Series(
         np.concatenate([piece.steps for piece in pieces])[rows],
