@@ -4,6 +4,7 @@ The rows of a key lie under several tables of keys where other metrics are logge
 are put in the order of their places before they are counted.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,9 +23,7 @@ from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Series
 
 LARGE_RUN_BYTES = 16 << 20  # of block files: two million numbers
-STREAM_BYTES = 8 << 20  # of a growing file, that are read at once
 MAX_WHOLE_POINTS = 1 << 20  # of a range of steps: more are thinned
-NO_PLACE = np.iinfo(np.int64).max
 
 AddRows = Callable[[tuple[Scalars, ...]], None]
 
@@ -205,17 +204,22 @@ class _PartThinner:
             )  # fmt: skip
 
 
-def _read_growing(source: IO[bytes], start: BlockCursor, add_rows: AddRows) -> Scan:
-    """Read the file that an attempt is written to. Raises _ReadWholeError, UnreadableLog."""
+def _read_growing(
+    source: IO[bytes], start: BlockCursor, add_rows: AddRows, window_bytes: int = 8 << 20
+) -> Scan:
+    """Read the file that an attempt is written to, `window_bytes` at once.
+
+    Raises _ReadWholeError, UnreadableLog.
+    """
     head = source.read(FRAME_HEADER_BYTES)
     if start.head and head != start.head:  # another file than the compacted one stands for
         raise _ReadWholeError
     builder = ScanBuilder(start)
     size = 0
-    for item in frames.stream(source, start.offset, STREAM_BYTES):
+    for item in frames.stream(source, start.offset, window_bytes):
         builder.take(item)
         size += item.header.size if isinstance(item, frames.Frame) else 0
-        if size >= STREAM_BYTES:
+        if size >= window_bytes:
             add_rows(builder.take_scalars())
             size = 0
     add_rows(builder.take_scalars())
@@ -250,7 +254,7 @@ def _list_following(blocks: list[Block]) -> list[Mapping[str, int]]:
     firsts: dict[str, int] = {}
     following: list[Mapping[str, int]] = []
     for block in reversed(blocks):
-        following.append({key: firsts.get(key, NO_PLACE) for key in block.keys})
+        following.append({key: firsts.get(key, sys.maxsize) for key in block.keys})
         firsts.update(dict.fromkeys(block.keys, block.first))
     return following[::-1]
 

@@ -7,6 +7,7 @@ points that rules judge are exactly those of `signals.thin.thin`.
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Self, TypeVar
 
 import numpy as np
@@ -20,10 +21,17 @@ Numbers = NDArray[np.float64]
 
 Kind = TypeVar("Kind", np.int64, np.float64)
 
-BATCH_POINTS = 1 << 18  # that are looked at together: what is computed on the way fits in a cache
-SLOTS = 7
-FIRST_SLOT, LAST_SLOT, LOW_SLOT, HIGH_SLOT, NAN_SLOT, ABOVE_SLOT, BELOW_SLOT = range(SLOTS)
-MIN_RESUMED_POINTS = 2  # at the start of an attempt, by which a resume is known
+
+class Slot(IntEnum):
+    """The points of a bucket that are kept."""
+
+    FIRST = 0
+    LAST = 1
+    LOW = 2
+    HIGH = 3
+    NAN = 4
+    ABOVE = 5
+    BELOW = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,19 +78,19 @@ class _Buckets:
         mine, following_values = self.values, following.values
         is_number = np.isfinite(following_values)
         is_later = np.zeros(mine.shape, np.bool_)
-        is_later[LAST_SLOT] = True
-        is_later[LOW_SLOT] = is_number[LOW_SLOT] & ~(
-            np.isfinite(mine[LOW_SLOT]) & (mine[LOW_SLOT] <= following_values[LOW_SLOT])
+        is_later[Slot.LAST] = True
+        is_later[Slot.LOW] = is_number[Slot.LOW] & ~(
+            np.isfinite(mine[Slot.LOW]) & (mine[Slot.LOW] <= following_values[Slot.LOW])
         )
-        is_later[HIGH_SLOT] = is_number[HIGH_SLOT] & ~(
-            np.isfinite(mine[HIGH_SLOT]) & (mine[HIGH_SLOT] >= following_values[HIGH_SLOT])
+        is_later[Slot.HIGH] = is_number[Slot.HIGH] & ~(
+            np.isfinite(mine[Slot.HIGH]) & (mine[Slot.HIGH] >= following_values[Slot.HIGH])
         )
-        is_later[NAN_SLOT] = np.isnan(following_values[NAN_SLOT]) & ~np.isnan(mine[NAN_SLOT])
-        is_later[ABOVE_SLOT] = (following_values[ABOVE_SLOT] == np.inf) & (
-            mine[ABOVE_SLOT] != np.inf
+        is_later[Slot.NAN] = np.isnan(following_values[Slot.NAN]) & ~np.isnan(mine[Slot.NAN])
+        is_later[Slot.ABOVE] = (following_values[Slot.ABOVE] == np.inf) & (
+            mine[Slot.ABOVE] != np.inf
         )
-        is_later[BELOW_SLOT] = (following_values[BELOW_SLOT] == -np.inf) & (
-            mine[BELOW_SLOT] != -np.inf
+        is_later[Slot.BELOW] = (following_values[Slot.BELOW] == -np.inf) & (
+            mine[Slot.BELOW] != -np.inf
         )
         with np.errstate(over="ignore", invalid="ignore"):
             sums = self.sums + following.sums
@@ -99,8 +107,9 @@ class _Buckets:
 class Thinner:
     """The kept points of one metric, attempt after attempt; memory does not grow with the run."""
 
-    def __init__(self) -> None:
-        """Start without points."""
+    def __init__(self, batch_points: int = 1 << 18) -> None:
+        """Start without points. `batch_points` are looked at together: they fit in a cache."""
+        self._batch_points = batch_points
         self.count = 0
         self.is_ascending = True  # no attempt's steps go back
         self._width = 1
@@ -125,15 +134,15 @@ class Thinner:
         self.is_ascending &= not goes_back and bool((steps[1:] >= steps[:-1]).all())
         if self._previous is not None and steps[0] < self._previous.steps[0]:
             self._seams.append((self.count - 1, self._previous))
-            self._seam_points = MIN_RESUMED_POINTS
+            self._seam_points = 2  # by which a resume is known
         self._previous = None
         if self._seam_points:
             seam = series.where(slice(self._seam_points))
             self._seams.append((self.count, seam))
             self._seam_points -= len(seam)
         self._last = series.where(np.array([-1]))
-        for begin in range(0, len(series), BATCH_POINTS):
-            self._add_batch(series.where(slice(begin, begin + BATCH_POINTS)))
+        for begin in range(0, len(series), self._batch_points):
+            self._add_batch(series.where(slice(begin, begin + self._batch_points)))
 
     def _add_batch(self, series: Series) -> None:
         while self.count + len(series) > MAX_THIN_POINTS * self._width:
@@ -168,8 +177,8 @@ class Thinner:
         """Return the buckets of whole multiples of `width` points."""
         values = series.values.reshape(-1, width)
         is_finite = np.isfinite(values)
-        columns = np.zeros((SLOTS, len(values)), np.int64)
-        columns[LAST_SLOT] = width - 1
+        columns = np.zeros((len(Slot), len(values)), np.int64)
+        columns[Slot.LAST] = width - 1
         low = high = numbers = values
         counts = np.full(len(values), width, np.int64)
         if not is_finite.all():
@@ -177,11 +186,11 @@ class Thinner:
             numbers, counts = np.where(is_finite, values, 0.0), is_finite.sum(axis=1)
             masks = (np.isnan(values), values == np.inf, values == -np.inf)
             for row, (slot, mask) in enumerate(
-                zip((NAN_SLOT, ABOVE_SLOT, BELOW_SLOT), masks, strict=True)
+                zip((Slot.NAN, Slot.ABOVE, Slot.BELOW), masks, strict=True)
             ):
                 columns[slot] = mask.argmax(axis=1)
                 self._bad[row] += mask.sum()
-        columns[LOW_SLOT], columns[HIGH_SLOT] = low.argmin(axis=1), high.argmax(axis=1)
+        columns[Slot.LOW], columns[Slot.HIGH] = low.argmin(axis=1), high.argmax(axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             sums = numbers.sum(axis=1)
         rows = columns + width * np.arange(len(values))
@@ -198,7 +207,7 @@ class Thinner:
         values = _ravel(buckets.values, order)
         points = Series(_ravel(buckets.steps, order), _ravel(buckets.times, order), values)
         if self._width == 1:
-            return points.where(slice(None, None, SLOTS))
+            return points.where(slice(None, None, len(Slot)))
         judged = _merge_seams(self._find_rule_points(values), places, points, self._seams)
         drawn = points.where(np.unique(places, return_index=True)[1])
         bad = (int(self._bad[0]), int(self._bad[1]), int(self._bad[2]))
@@ -208,13 +217,13 @@ class Thinner:
     @staticmethod
     def _find_rule_points(values: Numbers) -> Whole:
         """Return the indices of the points that rules judge among the kept ones [7 b]."""
-        window = POINTS_PER_EXTREME * SLOTS
+        window = POINTS_PER_EXTREME * len(Slot)
         split = len(values) - len(values) % window
-        indices = [np.arange(0, len(values), SLOTS), np.array([len(values) - 1])]
-        indices.append(find_rare(values[:split].reshape(-1, window), SLOTS))
+        indices = [np.arange(0, len(values), len(Slot)), np.array([len(values) - 1])]
+        indices.append(find_rare(values[:split].reshape(-1, window), len(Slot)))
         if split < len(values):
             remainder = values[split:].reshape(1, -1)
-            indices.append(split + find_rare(remainder, SLOTS))
+            indices.append(split + find_rare(remainder, len(Slot)))
         return np.concatenate(indices)
 
     @staticmethod
@@ -222,7 +231,7 @@ class Thinner:
         has_numbers = buckets.numbers > 0
         means = buckets.sums[has_numbers] / buckets.numbers[has_numbers]
         return Series(
-            buckets.steps[LAST_SLOT, has_numbers], buckets.times[LAST_SLOT, has_numbers], means
+            buckets.steps[Slot.LAST, has_numbers], buckets.times[Slot.LAST, has_numbers], means
         )
 
 
