@@ -132,7 +132,7 @@ RATCHETS = {
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
     "server": Ratchet(0.0, 0, 0, 63),
     "signals": Ratchet(0.9, 4, 0, 71),
-    "storage": Ratchet(0.9, 8, 0, 124),
+    "storage": Ratchet(0.9, 8, 0, 126),
     "tracking": Ratchet(0.3, 9, 0, 105),
     "trainers": Ratchet(0.6, 13, 0, 220),
     "views": Ratchet(0.9, 4, 0, 181),

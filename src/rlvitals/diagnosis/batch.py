@@ -87,10 +87,10 @@ def list_once(runs: Sequence[Run], answers: Sequence[Answer]) -> list[tuple[Run,
 
 
 def judge(request: Asked) -> Answer:
-    """Read and judge one run."""
+    """Read and judge one run; the trace of a large one is thinned."""
     run, settings = request
     try:
-        trace = load.load(run, load.run_overrides(settings))
+        trace = load.load(run, load.run_overrides(settings), thin=True)
     except UnreadableLog as error:
         return error
     return neighbours.attach(judge_trace(request, trace), run, load.run_overrides(settings))

@@ -19,7 +19,7 @@ from rlvitals.rules.rate import FAMILIES, Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.thin import MAX_THIN_POINTS, thin
-from rlvitals.types import Trace
+from rlvitals.types import Series, Trace
 
 _thin_traces: "WeakKeyDictionary[Trace, Trace]" = WeakKeyDictionary()  # of long runs
 
@@ -182,13 +182,20 @@ def thin_trace(trace: Trace) -> Trace:
     A long run is judged by as many points as a short one: of a million points, some 20 in a row
     are beyond any limit by chance, and last for a moment.
     """
-    if all(len(s) <= MAX_THIN_POINTS for s in trace.series.values()):
+    if not any(_is_long(series) for series in trace.series.values()):
         return trace
     if (cached := _thin_traces.get(trace)) is not None:
         return cached
-    series = {
-        name: s if len(s) <= MAX_THIN_POINTS else s.where(thin(s.values))
-        for name, s in trace.series.items()
-    }
+    series = {name: thin_series(each) for name, each in trace.series.items()}
     thinned = _thin_traces[trace] = replace(trace, series=series)
     return thinned
+
+
+def thin_series(series: Series) -> Series:
+    """Return about 8,000 points of a long series; another as it is."""
+    return series.where(thin(series.values)) if _is_long(series) else series
+
+
+def _is_long(series: Series) -> bool:
+    """Return whether a series has too many points, and was not thinned while it was read."""
+    return len(series) > MAX_THIN_POINTS and series.every == 1

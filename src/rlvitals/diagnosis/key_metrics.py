@@ -267,9 +267,9 @@ def _judge_by_rules(
     diagnosis: Diagnosis, spec: Asked, series: Series, bounds: tuple[Bound | None, Bound | None]
 ) -> tuple[Sign, str]:
     """Let the rules speak: what they find, what they have cleared, what they cannot judge."""
-    bad = int(np.count_nonzero(~np.isfinite(series.values)))
+    bad = series.bad_count
     if bad and not np.isfinite(series.values[-1]):
-        return "bad", f"it is no number at the end, as in {bad:,} of {len(series):,} rows"
+        return "bad", f"it is no number at the end, as in {bad:,} of {series.count:,} rows"
     finding = _gravest(diagnosis, spec.rules)
     if finding is not None:
         return ("bad" if finding.severity > Severity.NOTE else "neutral"), finding.summary

@@ -77,21 +77,21 @@ def _find_spelling(path: Path) -> Path:
     return alternative if alternative is not None and os.path.lexists(alternative) else path
 
 
-def load(run: Run, overrides: Given, now: float | None = None) -> Trace:
-    """Read a run's files and name what they hold.
+def load(run: Run, overrides: Given, now: float | None = None, *, thin: bool = False) -> Trace:
+    """Read a run's files and name what they hold; `thin`: as `sources.read` does.
 
     `now`, in epoch s, is what heartbeats and the rows of a live run are held against (default:
     that of `overrides`, else the clock's).
     """
-    return build_trace(run, _logs(run), overrides, now)
+    return build_trace(run, _logs(run, thin=thin), overrides, now)
 
 
-def _logs(run: Run) -> tuple[Log, ...]:
+def _logs(run: Run, *, thin: bool) -> tuple[Log, ...]:
     """Read a run's log files, and what its saved rollouts count. Raises UnreadableLog."""
     if not run.files:
         return (to_log(rollout_index.read(run.root)),)
     rollouts = rollout_index.of_run(run.root)
-    logs = sources.read(run)
+    logs = sources.read(run, thin=thin)
     return logs if rollouts is None else (*logs, to_log(rollouts))
 
 
@@ -100,7 +100,7 @@ def unmapped_series(run: Run, overrides: Given, trace: Trace) -> dict[str, Serie
 
     A page alone shows them: a trace that is judged does not carry them along.
     """
-    return canonicalize.unmapped_columns(_logs(run), overrides) if trace.unmapped else {}
+    return canonicalize.unmapped_columns(_logs(run, thin=True), overrides) if trace.unmapped else {}
 
 
 def members(

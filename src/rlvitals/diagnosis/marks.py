@@ -75,7 +75,7 @@ def features(diagnosis: Diagnosis) -> dict[str, object]:
             name: "clear" if severity is None else severity.name.lower()
             for name, severity in sorted(counts.said.items())
         },
-        "points": max((len(series) for series in trace.series.values()), default=0),
+        "points": max((series.count for series in trace.series.values()), default=0),
     }
 
 

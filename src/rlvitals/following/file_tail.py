@@ -53,11 +53,14 @@ class FileTail:
         self._changed: float | None = None  # time of a change on a coarse clock
         self._before = previous.state if previous else None
         self._read = False
+        self._thin_log: Log | None = None
         self._short: float | None = None  # time since which it is shorter than what was read
 
     @property
     def log(self) -> Log | UnreadableLog:
         """The log read so far, even if the file is unreadable now; else the error."""
+        if self._thin_log is not None:
+            return self._thin_log
         return self.problem if self.problem is not None and not self._read else self.state.log()
 
     @property
@@ -79,12 +82,25 @@ class FileTail:
         self.state = FileState(self.reader)
         self._cursor, self._read = None, False
 
+    def look_thin(self) -> bool:
+        """Read a large file with thinned series; return False for one that `look` should read.
+
+        A look at a changed file reads it whole, from its beginning.
+        """
+        signs = self._sign()
+        try:
+            self._thin_log = self.reader.read_thin(self.path) if self.reader.read_thin else None
+        except (OSError, UnreadableLog):
+            return False
+        self._signs = signs if self._thin_log is not None else ()
+        return self._thin_log is not None
+
     def look(self, time_s: float) -> NewPoints | None:
         """Read new points; None if there are none."""
         signs = self._sign()
         if signs == self._signs and not self._needs_retry(time_s):
             return None
-        self._tried = time_s
+        self._tried, self._thin_log = time_s, None
         if signs != self._signs:
             coarse = bool(signs) and signs[0][1] % 10**9 == 0
             self._changed = time_s if coarse else None

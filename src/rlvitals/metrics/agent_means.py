@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -43,6 +44,9 @@ def _find_means(log: Log, keys: Sequence[str]) -> dict[str, Series]:
 
 
 def _mean(columns: Sequence[Series]) -> Series | None:
+    if any(column.every > 1 for column in columns):  # each thinned one keeps its own extremes
+        shared = reduce(np.intersect1d, [column.steps for column in columns])
+        columns = [column.where(np.isin(column.steps, shared)) for column in columns]
     steps = columns[0].steps
     if any(not np.array_equal(column.steps, steps) for column in columns):
         return None
@@ -51,4 +55,4 @@ def _mean(columns: Sequence[Series]) -> Series | None:
     largest = max(float(np.nanmax(np.abs(c.values), initial=0.0)) for c in columns)
     if not len(finite) or np.ptp(finite) <= 1e-6 * largest:
         return None
-    return Series(steps, columns[0].times, values)
+    return Series(steps, columns[0].times, values, columns[0].every)

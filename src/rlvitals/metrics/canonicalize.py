@@ -19,7 +19,7 @@ from rlvitals.metrics import (
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Metric
-from rlvitals.metrics.steps import align, axis, resume
+from rlvitals.metrics.steps import align, axis, change, resume
 from rlvitals.metrics.steps.align import UNKNOWN_UNIT, Clock, Source
 from rlvitals.types import (
     Budget,
@@ -182,9 +182,9 @@ def _take_outcomes(gathered: _Gathered) -> None:
             is_percent = (
                 name in outcome_words.SHARE_METRICS and np.nanmax(series.values, initial=0.0) > 1.0
             )
-            values = series.values / 100.0 if is_percent else series.values
-            measured = Measured("unknown", key, "taken by its name", where=log.where)
-            column = Series(series.steps, series.times, values)
+            scale = 0.01 if is_percent else 1.0
+            measured = Measured("unknown", key, "taken by its name", where=log.where, scale=scale)
+            column = change.scale(series, scale)
             gathered.columns[order].append(_Column(name, column, measured, order=order))
         notes = [f"beside it: `{other_key}`" for other_key in other_keys[:5]]
         gathered.notes.append("; ".join((f"`{key}` is taken for {name} by its name", *notes)))
@@ -229,8 +229,7 @@ def _sources(gathered: _Gathered) -> list[Source]:
 
 
 def _translate_series(series: Series, clock: Clock) -> Series:
-    steps = clock.translate(series.steps)
-    return series if steps is series.steps else Series(steps, series.times, series.values)
+    return series if clock.mine is None else change.move(series, clock.translate)
 
 
 def _translate_step(step: int, clock: Clock) -> int:
@@ -273,7 +272,7 @@ def _rank_columns(
         series = _translate_series(column.series, clocks[column.order])
         # The log of one of four environments counts a quarter of the run's steps.
         spans = len(series) > 0 and bool(series.steps.max() >= MIN_SPAN_SHARE * last)
-        numbers = int(np.isfinite(series.values).sum())
+        numbers = series.count - series.bad_count
         return replace(column, series=series, rank=(spans, numbers, -column.order))
 
     return [[rank(column) for column in log_columns] for log_columns in columns]
@@ -295,10 +294,11 @@ def _column(
     if match is None:
         return None
     metric, name, framework = match
-    values = series.values if name.scale == 1.0 else name.scale * series.values
-    measured = Measured(framework, key, name.how, name.estimator, name.window, log.where)
-    off = name.again or (name.zero_if_off and not np.any(values))
-    return _Column(metric, Series(series.steps, series.times, values), measured, off)
+    measured = Measured(
+        framework, key, name.how, name.estimator, name.window, log.where, name.scale
+    )
+    off = name.again or (name.zero_if_off and not np.any(series.values))
+    return _Column(metric, change.scale(series, name.scale), measured, off)
 
 
 def _meaning(table: Table | None, key: str, overrides: Given) -> tuple[str, Name, str] | None:

@@ -18,7 +18,7 @@ from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.storage import blocks, frames, reader, run_folder, typed
+from rlvitals.storage import blocks, frames, reader, run_folder, thin_read, typed
 from rlvitals.storage.blocks import BlockCursor, Scan, ScanBuilder
 from rlvitals.storage.columns import concatenate_tables
 from rlvitals.storage.compacted import PackedFile
@@ -34,7 +34,7 @@ from rlvitals.storage.run_folder import (
     NewerFormat,
 )
 from rlvitals.tracking import exit_reason
-from rlvitals.types import RECORDER_NOTE_PREFIX, Log, Setting, Table
+from rlvitals.types import RECORDER_NOTE_PREFIX, Log, Series, Setting, Table
 
 T = TypeVar("T")
 MAX_DAMAGE_NOTES = 3  # damaged places that a note names
@@ -64,11 +64,40 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     resume = previous if isinstance(previous, _Cursor) else None
     contents = reader.read(path.parent, resume.run if resume else None)
     old_ends = resume.ends if resume and not contents.replaced else ()
-    ends = (*old_ends, *(event for event in contents.events if event.kind in exit_reason.END_KINDS))
-    series = reader.series(contents.parts, main := reader.main_rank(contents.parts))
+    ends = (*old_ends, *_end_events(contents))
+    series = reader.series(contents.parts, reader.main_rank(contents.parts))
+    log = _build_log(path, (run_info, info_notes), contents, series, ends)
+    return log, _Cursor(contents.cursor, ends)
+
+
+def read_thin(path: Path) -> Log | None:
+    """Read a large run with its metrics thinned; None for a run that is read whole. Raises OSError.
+
+    A run is read whole if it is small, damaged, or its steps go back within an attempt.
+    """
+    if bare(path).name != RUN_FILE or (result := thin_read.read(path.parent)) is None:
+        return None
+    contents, series = result
+    return _build_log(path, _read_info(path), contents, series, tuple(_end_events(contents)))
+
+
+def _end_events(contents: RunScan) -> Iterator[Event]:
+    return (event for event in contents.events if event.kind in exit_reason.END_KINDS)
+
+
+def _build_log(
+    path: Path,
+    info: tuple[About, tuple[str, ...]],
+    contents: RunScan,
+    series: Mapping[str, Series],
+    ends: tuple[Event, ...],
+) -> Log:
+    """Return the log of a run. `info`: its `run.json`, and notes on it; `ends`: its end events."""
+    run_info, info_notes = info
+    main = reader.main_rank(contents.parts)
     newest = max((attempt.number for attempt in run_info.attempts), default=1)
     noted = exit_reason.read(path.parent, ends, newest)
-    log = Log(
+    return Log(
         "rlvitals",
         series,
         _settings(run_info, contents.cursor.changed),
@@ -84,7 +113,6 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         step_unit=str(run_info.more.get("step_unit") or "steps"),
         ranks=_last_ranks(contents.cursor, main),
     )
-    return log, _Cursor(contents.cursor, ends)
 
 
 def _last_ranks(cursor: RunCursor, main: int) -> tuple[int, ...]:
@@ -213,13 +241,14 @@ def _attempts(parts: Iterable[RankScan]) -> Iterator[str]:
     """Describe where a later attempt continues; one that goes back is a seam."""
     last: int | None = None
     for part in parts:
-        rows = part.scan.scalars
-        if not rows:
+        if part.span is None:
             continue
-        first = int(rows[0].steps[0])
-        if last is not None and not rows[0].first and first > last:
+        first, highest = part.span
+        rows = part.scan.scalars
+        is_start = not rows or not rows[0].first
+        if last is not None and is_start and first > last:
             yield f"attempt {part.file.attempt} goes on at step {first:,}"
-        last = max(int(row.steps.max()) for row in rows)
+        last = highest
 
 
 def _recorder_notes(happened: Iterable[Event]) -> Iterator[str]:
@@ -283,6 +312,7 @@ READER = Reader(
     files=(RUN_FILE, "*.rlv"),
     claims=claims,
     read=read,
+    read_thin=read_thin,
     home=home,
     in_parts=True,
     sums_up=True,

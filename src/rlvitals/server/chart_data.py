@@ -88,7 +88,7 @@ def average(series: Series, share: float) -> tuple[NDArray[np.int64], NDArray[np
 
     The window is centred; near the ends it is shorter on both sides.
     """
-    finite = series.finite()
+    finite = (series if series.outline is None else series.outline.means).finite()
     count = len(finite)
     sums = np.concatenate(([0.0], np.cumsum(finite.values)))
     picked = np.unique(np.linspace(0, max(count - 1, 0), min(count, 1000)).astype(np.int64))
@@ -98,8 +98,9 @@ def average(series: Series, share: float) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def columns(series: Series, steps: tuple[int, int] | None) -> Mapping[str, list[float | int | str]]:
-    """Return a series as JSON columns; NaN and infinities as texts."""
-    visible = series if steps is None else _cut(series, *steps)
+    """Return a series, or its outline, as JSON columns; NaN and infinities as texts."""
+    points = series if series.outline is None else series.outline.points
+    visible = points if steps is None else _cut(points, *steps)
     values = [value if isfinite(value) else str(value) for value in visible.values.tolist()]
     return {"steps": visible.steps.tolist(), "values": values}
 
@@ -112,7 +113,12 @@ def _current(line: Line, drawn: Mapping[str, Series], logged: Mapping[str, Serie
 
 
 def _cut(series: Series, first: int, last: int) -> Series:
-    """Return the points in a range of steps, and one neighbour on either side."""
+    """Return the points in a range of steps, and one neighbour on either side.
+
+    Of a thinned series these are the points of its outline.
+    """
+    if series.outline is not None:
+        series = series.outline.points
     if (series.steps[1:] < series.steps[:-1]).any():
         series = series.where(np.argsort(series.steps, kind="stable"))
     begin = max(int(series.steps.searchsorted(first)) - 1, 0)

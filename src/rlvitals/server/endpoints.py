@@ -193,7 +193,10 @@ class Api:
         names = _chart_names(request)
         charts = [page.charts[name] for name in names if name in page.charts]
         options = chart_data.Options(_steps(request), _share(request, "average"))
-        return JSONResponse(chart_data.pack(charts, page, run.trace, run.series(), options))
+        metrics = {line.metric for chart in charts for line in chart.panel.lines}
+        steps = options.steps
+        logged = run.series() if steps is None else run.series_near(metrics, steps)
+        return JSONResponse(chart_data.pack(charts, page, run.trace, logged, options))
 
     def rollouts(self, request: Request) -> Response:
         """Return pairs, a group or the proof of a finding as HTML."""
@@ -233,7 +236,7 @@ class Api:
 
     def trace(self, request: Request) -> Response:
         """Return a line of JSON and the columns of all metrics."""
-        trace = self.get_run(request).trace
+        trace = self.get_run(request).whole_trace()
         content = trace_stream.encode(trace)
         return StreamingResponse(content, media_type="application/octet-stream")
 
@@ -310,10 +313,10 @@ class Api:
 
     def _series(self, request: Request) -> Series:
         metric = request.query_params.get("metric", "")
-        series = self.get_run(request).trace.get(metric)
-        if series is None:
+        run, steps = self.get_run(request), _steps(request)
+        if metric not in run.trace:
             raise UsageError(f"no metric {metric[:100]!r} is logged", where="metric")
-        return series
+        return run.series_near([metric], steps or (-(2**62), 2**62))[metric]
 
 
 def format_problem(_: Request, error: Exception) -> Response:

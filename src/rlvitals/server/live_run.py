@@ -5,13 +5,15 @@ The points of a large run that has ended are let go while no page asks for them.
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from rlvitals.checkpoints import inspect_run, progress
 from rlvitals.diagnosis import batch, load, marks
-from rlvitals.diagnosis.engine import Diagnosis, thin_trace
+from rlvitals.diagnosis.engine import Diagnosis, thin_series, thin_trace
 from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.errors import UnreadableLog, UsageError
@@ -19,6 +21,7 @@ from rlvitals.following.append_buffer import find_new_points
 from rlvitals.following.file_tail import FileTail
 from rlvitals.following.run import MIN_GROWTH, MIN_JUDGING_SECONDS
 from rlvitals.metrics import canonicalize
+from rlvitals.metrics.steps import change, resume
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rollouts import rollout_index
@@ -28,9 +31,9 @@ from rlvitals.server import console, run_page
 from rlvitals.server.channel import Channel
 from rlvitals.server.run_page import Extras, RunPage
 from rlvitals.settings import Settings
-from rlvitals.signals.thin import thin
+from rlvitals.storage import tail_index, thin_read
 from rlvitals.tracking import clock
-from rlvitals.types import Series, Trace
+from rlvitals.types import Log, Measured, Outline, Series, Trace
 from rlvitals.views import phrases
 from rlvitals.views.charts.chart import pack_steps, pack_values
 from rlvitals.views.report.page import Subject
@@ -74,6 +77,38 @@ class LiveRun:
         with self._lock:
             trace = self.trace
             return {**self._others, **trace.series}
+
+    def series_near(self, names: Iterable[str], steps: tuple[int, int]) -> Mapping[str, Series]:
+        """Return metrics as `series` does; of thinned ones the points at steps, both included.
+
+        Those are read from the files; more than `thin_read.MAX_WHOLE_POINTS` are thinned.
+        """
+        series = self.series()
+        logged = ((name, series[name]) for name in names if name in series)
+        return {name: self._read_near(name, each, steps) for name, each in logged}
+
+    def _read_near(self, name: str, series: Series, steps: tuple[int, int]) -> Series:
+        if series.outline is None:
+            return series
+        measured = self.trace.measured.get(name, Measured("", name, ""))
+        for path, file in self._files.items():
+            raw = file.log.series.get(measured.key) if isinstance(file.log, Log) else None
+            if raw is None or not _has_steps(raw, series.outline):
+                continue
+            try:
+                points = thin_read.read_range(path.parent, measured.key, steps)
+            except (OSError, UnreadableLog):  # deleted meanwhile
+                return series
+            if len(points):
+                return change.scale(resume.straighten(points).series, measured.scale)
+        return series
+
+    def whole_trace(self) -> Trace:
+        """Return the trace with all points; those of a thinned run are read. UnreadableLog."""
+        trace = self.trace
+        if all(series.outline is None for series in trace.series.values()):
+            return trace
+        return load.load(self.run, self._given)
 
     def full_diagnosis(self) -> Diagnosis:
         """Return the last diagnosis with its points; the run is judged again without them."""
@@ -142,7 +177,7 @@ class LiveRun:
         inspection = inspect_run.try_inspect(self.run.root)
         # Figures compute curves of their own: of as many points as the rules looked at.
         figures = replace(diagnosis, trace=thin_trace(trace))
-        unmapped = {key: each.where(thin(each.values)) for key, each in self._others.items()}
+        unmapped = {key: thin_series(each) for key, each in self._others.items()}
         subject = Subject(
             summary=replace(summary(name, diagnosis, trained), found=figures),
             standing=standing(name, diagnosis, progress_file, inspection, time_s),
@@ -161,8 +196,9 @@ class LiveRun:
     def _read_files(self, time_s: float) -> Trace:
         """Read the files from their beginning."""
         self._files = {path: FileTail(path, reader) for path, reader in self.run.files}
-        for file in self._files.values():
-            file.look(time_s)
+        for path, file in self._files.items():
+            if _may_grow(path, time_s) or not file.look_thin():
+                file.look(time_s)
         self._trace = self._read_trace(time_s)
         return self._trace
 
@@ -212,3 +248,17 @@ class LiveRun:
 
 def _count_points(trace: Trace) -> int:
     return sum(map(len, trace.series.values()))
+
+
+def _may_grow(path: Path, time_s: float) -> bool:
+    """Return whether a run's file may be written to; unknown without a recorder's blocks."""
+    try:
+        return tail_index.may_grow(path.parent, time_s)
+    except OSError:
+        return True
+
+
+def _has_steps(logged: Series, outline: Outline) -> bool:
+    """Return whether an outline is at the steps of a logged thinned series: none was translated."""
+    points = logged.outline
+    return points is not None and bool(np.isin(outline.points.steps, points.points.steps).all())

@@ -29,15 +29,15 @@ def thin(values: Array, max_points: int = MAX_THIN_POINTS, batch_points: int = 1
     batch = max(1, batch_points // width) * width
     regular = np.append(np.arange(0, count, every, dtype=np.int64), count - 1)
     rare = [
-        start + _rare(values[start : min(start + batch, split)].reshape(-1, width), every)
+        start + find_rare(values[start : min(start + batch, split)].reshape(-1, width), every)
         for start in range(0, split, batch)
     ]
     if split < count:
-        rare.append(split + _rare(values[split:].reshape(1, -1), every))
+        rare.append(split + find_rare(values[split:].reshape(1, -1), every))
     return np.unique(np.concatenate((regular, *rare)))
 
 
-def _rare(windows: Array, every: int) -> Indices:
+def find_rare(windows: Array, every: int) -> Indices:
     """Return the flat indices of spikes, dips and NaN that regular points of each window miss.
 
     `windows` [windows, width].

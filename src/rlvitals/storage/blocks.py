@@ -328,9 +328,14 @@ class ScanBuilder:
             return None
         return to_scalars(frame, keys, first)
 
+    def take_scalars(self) -> tuple[Scalars, ...]:
+        """Return the rows since the last call: a later key table names the rows before it too."""
+        pairs, self.frames = self.frames, []
+        return tuple(filter(None, (self._scalars(*pair) for pair in pairs)))
+
     def scan(self, *, replaced: bool) -> Scan:
-        """Return what was found; a key table that comes late names the rows before it too."""
-        scalars = tuple(filter(None, (self._scalars(*pair) for pair in self.frames)))
+        """Return the content of the frames, less the rows that were taken before."""
+        scalars = self.take_scalars()
         tables = MappingProxyType(self.key_tables)
         cursor = BlockCursor(
             self.offset, self.rows, self.others, tables, self.start.head, self.ended

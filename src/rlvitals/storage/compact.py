@@ -26,7 +26,6 @@ PACKED_BLOCK_BYTES = (
     32 << 20
 )  # of a packed block: a metric of a million points is in a few dozen places
 MAX_BUFFERED_BYTES = 256 << 20  # bytes of rows that wait for their block to fill
-QUIET_SECONDS = 600  # seconds: a writer on another machine may be seen by its file alone
 Keys = tuple[str, ...]
 MISMATCH = "what was packed differs from it"
 
@@ -59,9 +58,8 @@ def _compact(file: BlockFile) -> Packed:
     with file.path.open("rb") as source:
         if not try_lock(source.fileno(), alone=True):
             return Packed(name, size, size, "it is still written to")
-        if clock.time() - file.path.stat().st_mtime < QUIET_SECONDS and not tail_index.is_closed(
-            file.path
-        ):
+        quiet_seconds = clock.time() - file.path.stat().st_mtime
+        if quiet_seconds < tail_index.QUIET_SECONDS and not tail_index.is_closed(file.path):
             return Packed(name, size, size, "it may still be written to")
         reason, target = pack(file)
     if reason:

@@ -10,7 +10,7 @@ own checksum and last value, so that one metric, or all last values, are read wi
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
@@ -302,6 +302,24 @@ class PackedFile:
     def scalars(self, block: Block) -> Scalars:
         """Read a block's rows. Raises Damaged."""
         return self._read_rows([block], columns.allocate(block.keys, block.rows))
+
+    def first_step(self, block: Block) -> int:
+        """Read the step of a block's first row; no checksum is compared."""
+        return int.from_bytes(self._read(block.columns, 8), "little", signed=True)
+
+    def metrics(self, block: Block, keys: Sequence[str]) -> Iterator[Scalars]:
+        """Read the rows of a block, one metric after another. Raises Damaged."""
+        steps, times = np.empty(block.rows, "<i8"), np.empty(block.rows, "<f8")
+        self._column(block, STEP_STREAM, steps)
+        self._column(block, TIMES, times)
+        order = None
+        if block.ordered:
+            order = np.empty(block.rows, "<i8")
+            self._column(block, PLACES, order)
+        for key in keys:
+            values = np.empty((1, block.rows), "<f8")
+            self._column(block, VALUE_STREAM + block.keys.index(key), values[0])
+            yield Scalars((key,), steps, times, values, block.first, order)
 
     def all_scalars(self) -> list[Scalars]:
         """Read all rows that match their checksums; rows without a gap between them as one."""

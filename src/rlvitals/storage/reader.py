@@ -1,6 +1,6 @@
 """Read a run folder's blocks of all attempts and ranks, and its events, since a cursor."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -26,10 +26,14 @@ class RunCursor:
 
 @dataclass(frozen=True, slots=True)
 class RankScan:
-    """The new content of one rank of an attempt."""
+    """The new content of one rank of an attempt; `span`: its first and its highest step."""
 
     file: BlockFile
     scan: Scan
+    span: tuple[int, int] | None = None  # None without new rows
+
+
+ReadPart = Callable[[BlockFile, BlockCursor | None], RankScan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +49,32 @@ class RunScan:
 
 def read(folder: Path, start: RunCursor | None = None) -> RunScan:
     """Read the complete blocks and events since a cursor. UnreadableLog for a newer format."""
-    scan = _read_files(folder, start or RunCursor())
-    return replace(_read_files(folder, RunCursor()), replaced=True) if scan.replaced else scan
+    scan = read_files(folder, start or RunCursor())
+    return replace(read_files(folder, RunCursor()), replaced=True) if scan.replaced else scan
 
 
-def _read_files(folder: Path, start: RunCursor) -> RunScan:
+def read_part(file: BlockFile, cursor: BlockCursor | None = None) -> RankScan:
+    """Read a rank of an attempt as `read_file` does."""
+    scan = read_file(file, cursor)
+    highest = max((int(rows.steps.max()) for rows in scan.scalars), default=0)
+    span = (int(scan.scalars[0].steps[0]), highest) if scan.scalars else None
+    return RankScan(file, scan, span)
+
+
+def read_files(folder: Path, start: RunCursor, read_part: ReadPart = read_part) -> RunScan:
+    """Read a run's block files, each by `read_part`, and its events. UnreadableLog."""
     rank_scans, notes = [], []
     files = block_files(folder)
     replaced = not set(start.files) <= {(file.attempt, file.rank) for file in files}
     for file in files:
         file_start = start.files.get((file.attempt, file.rank))
         try:
-            rank_scan = RankScan(file, read_file(file, file_start))
+            rank_scan = read_part(file, file_start)
         except FileNotFoundError:  # packed since it was listed
             file = next(  # noqa: PLW2901 - the same file, in its current state
                 listed for listed in block_files(folder) if listed.path == file.path
             )
-            rank_scan = RankScan(file, read_file(file, file_start))
+            rank_scan = read_part(file, file_start)
         except OSError as error:
             notes.append(f"{BLOCKS_FOLDER}/{file.path.name} not read: {error.strerror or error}")
             continue
@@ -114,7 +127,7 @@ def read_packed_file(packed: PackedFile, cursor: BlockCursor | None = None) -> S
     scalars = packed.all_scalars() if begin.rows < end.rows else []
     remainder = (columns.rows_from(chunk, begin.rows) for chunk in scalars)
     rows = tuple(chunk for chunk in remainder if len(chunk.steps))
-    return _build_scan(packed, rows, begin.others, end, replaced=is_replaced)
+    return build_scan(packed, rows, begin.others, end, replaced=is_replaced)
 
 
 def _read_without_origin(packed: PackedFile, cursor: BlockCursor | None) -> Scan:
@@ -123,10 +136,10 @@ def _read_without_origin(packed: PackedFile, cursor: BlockCursor | None) -> Scan
         return ScanBuilder(cursor).scan(replaced=False)
     rows = tuple(packed.all_scalars())
     end = BlockCursor(rows=sum(len(chunk.steps) for chunk in rows), others=len(packed.others))
-    return _build_scan(packed, rows, 0, end, replaced=False)
+    return build_scan(packed, rows, 0, end, replaced=False)
 
 
-def _build_scan(
+def build_scan(
     packed: PackedFile,
     rows: tuple[Scalars, ...],
     first_other: int,
@@ -134,6 +147,7 @@ def _build_scan(
     *,
     replaced: bool,
 ) -> Scan:
+    """Return the scan of a compacted file with these rows, and its content else."""
     builder = ScanBuilder(end)
     for frame in packed.others[first_other:]:
         builder.add_content(frame)

@@ -12,6 +12,8 @@ from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.frames import Frame, Kind
 from rlvitals.storage.run_folder import BlockFile, block_files
 
+QUIET_SECONDS = 600  # seconds: a writer on another machine may be seen by its file alone
+
 
 def is_ours(path: Path) -> bool:
     """Return whether a `run.json` was written by rlvitals."""
@@ -41,6 +43,14 @@ def is_closed(path: Path) -> bool:
         file.seek(max(0, path.stat().st_size - frames.FRAME_HEADER_BYTES))
         header = frames.parse(file.read(frames.FRAME_HEADER_BYTES))
     return header is not None and header.kind == Kind.END
+
+
+def may_grow(folder: Path, time_s: float) -> bool:
+    """Return whether a run may be written to at a time, in epoch s. Raises OSError."""
+    growing = (file.path for file in block_files(folder) if file.path.exists())
+    return any(
+        time_s - path.stat().st_mtime < QUIET_SECONDS and not is_closed(path) for path in growing
+    )
 
 
 def newest_row(folder: Path) -> tuple[int, float] | None:

@@ -150,7 +150,7 @@ def _extent(series: Series) -> Json:
     if not len(series):
         return {"points": 0}
     return {
-        "points": len(series),
+        "points": series.count,
         "first_step": int(series.steps[0]),
         "last_step": int(series.steps[-1]),
     }

@@ -216,7 +216,7 @@ def retraction_text(retraction: Retraction) -> str:
 def headline(diagnosis: Diagnosis) -> str:
     """Return the run's name, profile, steps and number of rows."""
     trace = diagnosis.trace
-    points = max((len(s) for s in trace.series.values()), default=0)
+    points = max((series.count for series in trace.series.values()), default=0)
     steps = f"{trace.step_unit} {trace.first_step:,} to {trace.last_step:,}"
     if trace.budget is not None:
         steps += f" of {trace.budget.steps:,}"

@@ -5,12 +5,12 @@ shuffles rows. Several processes, or a logger attached twice, write each row twi
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.types import Series
+from rlvitals.types import Outline, Series
 
 # A resume shows once or a few times in a run; a step column that goes back more often than
 # in one row of five is shuffled, not resumed.
@@ -78,7 +78,7 @@ def _find_repeats(series: Series) -> _Repeats:
 def straighten(series: Series) -> Straight:
     """Sort a series by step; of a stretch that was run twice, keep the later attempt.
 
-    The log itself still contains every point.
+    The log itself still contains every point. The outline of a thinned series is cut alike.
     """
     steps = series.steps
     backward = np.flatnonzero(steps[1:] < steps[:-1]) + 1
@@ -92,13 +92,19 @@ def straighten(series: Series) -> Straight:
         keep[:i] &= steps[:i] < steps[i]
     column = series.where(keep)
     order = np.argsort(column.steps, kind="stable")
+    outline = None if series.outline is None else _straighten_outline(series.outline)
     return Straight(
-        column.where(order),
+        replace(column.where(order), outline=outline),
         seams=tuple(int(steps[i]) for i in resumed),
         superseded=int((~keep).sum()),
         shuffled=len(backward) - len(resumed),
         start=int(steps[0]),
     )
+
+
+def _straighten_outline(outline: Outline) -> Outline:
+    points, means = straighten(outline.points).series, straighten(outline.means).series
+    return replace(outline, points=points, means=means)
 
 
 def notes(columns: Iterable[Straight]) -> list[str]:

@@ -231,8 +231,10 @@ def _order(file: Path) -> tuple[tuple[str, ...], str]:
     return file.parent.parts, file.name
 
 
-def read(run: Run) -> tuple[Log, ...]:
+def read(run: Run, *, thin: bool = False) -> tuple[Log, ...]:
     """Read a run's files; a file that fails becomes a note, unless all of them fail.
+
+    `thin`: of a large run only the points that rules judge and charts draw, where its reader can.
 
     Files of one run that go on where another ended (event files, the scheduler's tables)
     become one log, monitors of parallel environments one stream of episodes. What a process printed
@@ -243,10 +245,15 @@ def read(run: Run) -> tuple[Log, ...]:
     by_file: dict[Path, Log | UnreadableLog] = {}
     for file, reader in run.files:
         try:
-            by_file[file], _ = reader.read(file, None)
+            by_file[file] = _read_file(file, reader, thin=thin)
         except UnreadableLog as error:
             by_file[file] = error
     return together(run, by_file)
+
+
+def _read_file(file: Path, reader: Reader, *, thin: bool) -> Log:
+    log = reader.read_thin(file) if thin and reader.read_thin else None
+    return reader.read(file, None)[0] if log is None else log
 
 
 def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, ...]:

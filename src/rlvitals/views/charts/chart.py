@@ -65,7 +65,7 @@ class Packer:
                     "label": line.label,
                     "part": line.part,
                     "quantile": line.quantile,
-                    "points": len(line.series),
+                    "points": line.series.count,
                     "column": column,
                     "average": average,
                     "bad": curve.counts,
@@ -97,7 +97,7 @@ class Packer:
 
 def visible_points(series: Series, drawn: Curve) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the steps and values to pack: all, or those visible on a wide screen."""
-    if len(series) <= MAX_FULL_POINTS:
+    if len(series) <= MAX_FULL_POINTS and series.outline is None:
         order = np.argsort(series.steps, kind="stable")
         return series.steps[order], series.values[order]
     values = drawn.values.copy()

@@ -42,11 +42,13 @@ def curves(panel: Panel, width: int, first: int, last: int) -> tuple[Curve, ...]
 
 def curve(line: Line, width: int, first: int, last: int) -> Curve:
     """Reduce a line to the points visible in `width` pixel columns."""
-    points = downsample.points(line.series, width, first, last)
-    values = line.series.values
+    outline = line.series.outline
+    series = line.series if outline is None else outline.points
+    points = downsample.points(series, width, first, last)
+    values = series.values
     bad_count = len(points.nan) + len(points.above) + len(points.below)
-    counts = (0, 0, 0)
-    if bad_count:
+    counts = (0, 0, 0) if outline is None else outline.bad
+    if bad_count and outline is None:
         counts = (
             int(np.isnan(values).sum()),
             int((values == np.inf).sum()),
@@ -72,7 +74,7 @@ def average(series: Series, max_points: int) -> tuple[NDArray[np.int64], Numbers
 
     A series of more than `max_points` points is first reduced to group means.
     """
-    finite = series.finite()
+    finite = (series if series.outline is None else series.outline.means).finite()
     if len(finite) < MIN_AVERAGE_POINTS:
         return None
     group = -(-len(finite) // max_points)
