@@ -134,3 +134,12 @@ def test_a_q_learner_whose_rewards_are_not_known_cannot_be_judged():
 def test_an_actor_without_an_estimate_cannot_be_judged():
     run = made.trace(value__loss=FLAT_LOSS, outcome__return=made.flat())
     assert isinstance(RULE.ask(run), Undecided)
+
+
+def test_a_policy_that_rose_by_half_of_the_way_has_a_small_budget():
+    """CleanRL's PPO, cut to 60,000 steps, whose clipped value loss hardly falls so early."""
+    little = 0.03 + 0.01 * made.noise(COUNT)
+    assert critic(explained=little, outcome=made.rising(to=241)).severity is Severity.NOTE
+    assert critic(explained=little, outcome=made.flat()).severity is Severity.WARNING
+    nothing = 0.03 * made.noise(COUNT)
+    assert critic(explained=nothing, outcome=made.rising(to=241)).severity is Severity.WARNING

@@ -6,6 +6,8 @@ of these came to explain 0.45 or more in the last third. In healthy runs of DQN 
 tenth of the losses was at most a quarter of the highest.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,7 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
-from rlvitals.rules.standing import standing
+from rlvitals.rules.standing import standing, way_share
 from rlvitals.signals.rolling import rolling_median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
@@ -31,6 +33,8 @@ MIN_Q_ERROR = 2.0  # x the mean Q: a critic that errs by more predicts nothing
 BLIND = 1e-4  # explained variance of a critic that predicts the same for every state
 HEAD = 5  # points: the first losses
 WINDOW = 20  # updates at least
+MIN_WAY_LEARNED = 1 / 3  # of the way from a random to a solved policy
+MIN_POSITIVE_SHARE = 0.9  # of the last explained variances: 0.84 at most of 57 broken runs
 LOW, HIGH = 10.0, 90.0  # per cent of the updates
 SEES_NOTHING = "observations are constant, or do not show what the return depends on"
 UNTRAINED = (
@@ -63,7 +67,7 @@ def find_useless_critic(
     text = "nothing that lasts" if best >= MUCH else "nothing"
     once = f" after {best:.2g} at best" if best >= MUCH else ""
     blind = float(np.percentile(np.abs(explained.values), HIGH)) < BLIND
-    return _finding(
+    finding = _finding(
         trace,
         f"the critic has learned {text}: explained variance is {before:.2g} in the first third of "
         f"{len(explained)} updates and {after:.2g} in the last{once}, and the value loss "
@@ -72,6 +76,14 @@ def find_useless_critic(
         limit,
         (SEES_NOTHING, *UNTRAINED) if blind else (*UNTRAINED, SEES_NOTHING),
     )
+    return replace(finding, severity=Severity.NOTE) if _learns(trace, explained.values) else finding
+
+
+def _learns(trace: Trace, explained: NDArray[np.float64]) -> bool:
+    """Return True if the policy has come far and still rises, by a critic that helps a little."""
+    trend, positive = standing(trace), float((_ends(explained)[1] > 0).mean())
+    has_come_far = trend.improves and (way_share(trace, trend) or 0.0) >= MIN_WAY_LEARNED
+    return has_come_far and positive >= MIN_POSITIVE_SHARE
 
 
 def _ends(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

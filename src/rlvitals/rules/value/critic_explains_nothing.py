@@ -18,7 +18,8 @@ lower in the last third than at first, its root more than twice the mean of `val
 that is trained errs by less than it predicts. In an environment that
 is known, that is a warning also where the outcome cannot be told or rises, if nine tenths of a
 known budget are spent and it ends far from solved; not where explained variance rises as well, if
-slowly: then the budget may just be small.
+slowly, nor where a rising outcome has come a third of the way and nine tenths of the last explained
+variances are above 0: then the budget may just be small.
 
 ## Why it matters
 Advantages are returns minus predictions. A critic that explains nothing leaves them as noisy as
