@@ -3,7 +3,8 @@
 `Average reward: 0.53`   `Percentage of correct examples:  0.6875`   `KL Divergence: 0.002`
 
 For logs that no other dialect reads. The key that first comes ten times begins a row; rows are
-counted. A plain `Reward: 1.0` is left out: loops print it for every response.
+counted. A plain `Reward: 1.0` is left out: loops print it for every response. Where rows of another
+dialect have no reward, a mean reward on a line of its own belongs to the row before it.
 """
 
 import re
@@ -13,6 +14,8 @@ from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
+
+PAID = re.compile(r"reward|return|score")
 
 
 @dataclass(slots=True)
@@ -31,10 +34,14 @@ class LoneLines:
     def take(self, page: Page) -> None:
         """Read a line."""
         shared = page.shared
-        if shared.sure or (not self.first and (shared.rows or shared.regular)):
+        if shared.sure or (not self.first and shared.rows):
             return  # another dialect knows this log
         pair = _pair(page.message) if len(page.text) <= self.max_length else None
         if pair is None:
+            return
+        if not self.first and shared.regular:
+            if PAID.search(pair[0]) and not any(map(PAID.search, shared.regular_keys)):
+                page.columns.add_row(shared.last_regular, [pair], page.time)
             return
         if self.first:
             self._add(page, pair, page.time)
