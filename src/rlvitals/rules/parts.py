@@ -122,13 +122,15 @@ def is_between(series: Series) -> bool:
 def response_sd_of(trace: Trace, name: str, series: Series) -> float:
     """Return the standard deviation of the rewards of single responses, 0 where not logged.
 
-    That of answers which are right (1) or wrong (0) follows from their share.
+    Of answers that are right (1) or wrong (0) no more than follows from their share: the rewards'
+    unit is another one.
     """
+    logged = trace.numbers(STD.name) or trace.numbers(SCORE_STD.name)
+    sd = 0.0 if logged is None else float(logged.values.mean())
     if is_share(name) and is_between(series):
         mean = float(series.values.mean())
-        return math.sqrt(mean * (1 - mean))
-    logged = trace.numbers(STD.name) or trace.numbers(SCORE_STD.name)
-    return 0.0 if logged is None else float(logged.values.mean())
+        return min(sd, math.sqrt(mean * (1 - mean)))
+    return sd
 
 
 def single_sd(trace: Trace, name: str, series: Series) -> float:

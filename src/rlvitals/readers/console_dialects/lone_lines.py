@@ -15,8 +15,6 @@ from typing import ClassVar
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 
-PAID = re.compile(r"reward|return|score")
-
 
 @dataclass(slots=True)
 class LoneLines:
@@ -40,7 +38,7 @@ class LoneLines:
         if pair is None:
             return
         if not self.first and shared.regular:
-            if PAID.search(pair[0]) and not any(map(PAID.search, shared.regular_keys)):
+            if _is_reward(pair[0]) and not any(map(_is_reward, shared.regular_keys)):
                 page.columns.add_row(shared.last_regular, [pair], page.time)
             return
         if self.first:
@@ -62,6 +60,10 @@ class LoneLines:
             page.add_regular(self.rows, [pair], "rows", time)
         elif self.rows:
             page.columns.add_row(self.rows, [pair], time)
+
+
+def _is_reward(key: str) -> bool:
+    return re.search("reward|return|score", key) is not None
 
 
 def _pair(text: str) -> Pair | None:
