@@ -42,9 +42,9 @@ from rlvitals.rules.gains import (
     level_standing,
     margin_standing,
     order_chance,
+    rises_at_once,
     rises_steadily,
     rising_evaluations,
-    rose_at_once,
     succeeds_throughout,
 )
 from rlvitals.rules.outcome_blocks import (
@@ -55,8 +55,8 @@ from rlvitals.rules.outcome_blocks import (
     stands_where_training_rose,
 )
 from rlvitals.rules.parts import (
-    is_between,
     is_share,
+    is_unit_interval,
     response_sd_of,
     single_sd,
     unclear_gain,
@@ -238,7 +238,7 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
         judged = _by_levels(trace, trend, during, change)
     elif trend.state == "unknown" and rises_steadily(during.values):  # too few rows for stretches
         judged = replace(trend, state="rising", why="")
-    elif rose_at_once(during.values, SMALL * single_sd(trace, trend.metric, during)):
+    elif rises_at_once(during.values, SMALL * single_sd(trace, trend.metric, during)):
         judged = replace(trend, state="holding its best", why="")
     else:
         judged = trend
@@ -249,7 +249,7 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
 
 def _by_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> Standing:
     """Judge by the first and last levels of batches; return `trend` itself where they tell less."""
-    share, between = is_share(trend.metric), is_between(during)
+    share, between = is_share(trend.metric), is_unit_interval(during)
     full = int((during.values == 1).sum())  # batches that earned 1 in every response
     solved = min(change.first, change.last) >= SOLVED and not change.falls
     if between and solved and (share or MIN_FULL_BATCHES <= full <= SOLVED * len(during)):

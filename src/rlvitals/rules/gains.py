@@ -138,7 +138,7 @@ def likely_flat(trend: Standing) -> bool:
     return trend.state == "flat" and trend.why.startswith(NO_GAIN)
 
 
-def rose_at_once(values: Array, min_gain: float) -> bool:
+def rises_at_once(values: Array, min_gain: float) -> bool:
     """Return True if 10 to 19 batch means rise within their first third and stay there.
 
     By a t-test of the last third over the first two rows, one chance in two thousand, with the

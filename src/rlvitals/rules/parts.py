@@ -114,7 +114,7 @@ def is_share(name: str) -> bool:
     return name in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(name)
 
 
-def is_between(series: Series) -> bool:
+def is_unit_interval(series: Series) -> bool:
     """Return True for values from 0 to 1."""
     return bool(len(series) and series.values.min() >= 0 and series.values.max() <= 1)
 
@@ -127,7 +127,7 @@ def response_sd_of(trace: Trace, name: str, series: Series) -> float:
     """
     logged = trace.numbers(STD.name) or trace.numbers(SCORE_STD.name)
     sd = 0.0 if logged is None else float(logged.values.mean())
-    if is_share(name) and is_between(series):
+    if is_share(name) and is_unit_interval(series):
         mean = float(series.values.mean())
         return min(sd, math.sqrt(mean * (1 - mean)))
     return sd
