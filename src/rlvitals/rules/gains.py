@@ -41,14 +41,10 @@ MIN_SLOPE_ERRORS = 3.0
 MAX_LEVEL_SLOPE_ERRORS = 2.0
 # Cohen 1988: half a standard deviation is a medium effect. What a complete run gained is less.
 MAX_FLAT_SD = 0.5
-# Cohen 1988: a small and a large effect. What gained less than the one and excludes the other shows
-# no gain; a medium one is excluded by means of hundreds of prompts alone.
-MAX_LIKELY_SD, MAX_LIKELY_HIGH_SD = 0.2, 0.8
 # Words of settings that select prompts by their difficulty, or drop groups without contrast.
 FILTER_SETTINGS = (
     "filter_groups", "dynamic_sampling", "dynamic_filter", "zero_std_filter", "difficulty",
 )  # fmt: skip
-NO_GAIN = "shows no gain"
 MIN_ANSWER_LOSS = 0.2  # of the answers
 MIN_LATE_BATCHES = 24  # batches
 MIN_ANSWER_SHARE = 0.25  # of the gain
@@ -57,7 +53,6 @@ MIN_ANSWER_SHARE = 0.25  # of the gain
 MIN_ANSWER_ERRORS = 4.0
 MIN_SHARE_EVALUATIONS = 20
 SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
-MIN_MORE_PAIRS = 0.02  # of the held-out pairs, ordered rightly at the end
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
@@ -133,9 +128,15 @@ def rises_steadily(values: Array) -> bool:
     )
 
 
+def no_gain(trend: Standing) -> Standing:
+    """Return a flat standing that says no more than that: its level may be a good one."""
+    ends = f"{trend.first:.4g} to {trend.last:.4g}"
+    return replace(trend, state="flat", why=f"shows no gain: {ends}")
+
+
 def likely_flat(trend: Standing) -> bool:
     """Return True for a level that leaves a small gain open: a note, and no alarm."""
-    return trend.state == "flat" and trend.why.startswith(NO_GAIN)
+    return trend.state == "flat" and trend.why.startswith("shows no gain")
 
 
 def rises_at_once(values: Array, min_gain: float) -> bool:
@@ -181,14 +182,12 @@ def level_standing(
     )
     if change.answer == "flat" or (level and levels.change_high <= MAX_FLAT_SD * response_sd):
         return flat
+    # Cohen 1988: what gained less than a small effect and excludes a large one shows no gain. A
+    # medium one is excluded by means of hundreds of prompts alone.
+    small, large = 0.2 * response_sd, 0.8 * response_sd
     highest = max(levels.change_high, levels.best - levels.first)
-    if (
-        level
-        and not levels.falls
-        and levels.size <= MAX_LIKELY_SD * response_sd
-        and highest <= MAX_LIKELY_HIGH_SD * response_sd
-    ):
-        return replace(flat, why=f"{NO_GAIN}: {first:.4g} to {last:.4g}")
+    if level and not levels.falls and levels.size <= small and highest <= large:
+        return no_gain(flat)
     return current
 
 
@@ -202,14 +201,12 @@ def _few_batches_standing(current: Standing, values: Array, response_sd: float) 
         return current
     first, last = change.first, change.last
     # What rises at once and then stays is a gain over the first rows alone.
-    gained = last - min(first, float(values[:2].mean())) > MAX_LIKELY_SD * response_sd
+    gained = last - min(first, float(values[:2].mean())) > 0.2 * response_sd
     sloped = abs(slope_errors(values)) >= MAX_LEVEL_SLOPE_ERRORS
     if gained or sloped or change.high > MAX_FLAT_SD * response_sd:
         return current
-    why = f"{NO_GAIN}: {first:.4g} to {last:.4g}"
-    return replace(
-        current, state="flat", why=why, first=first, last=last, low=change.low, high=change.high
-    )
+    flat = replace(current, first=first, last=last, low=change.low, high=change.high)
+    return no_gain(flat)
 
 
 def flat_by_construction(trace: Trace, current: Standing) -> Standing:
@@ -262,7 +259,7 @@ def few_pair_evaluations(trace: Trace) -> Standing | None:
     margin, share, loss = (s.values if s is not None and len(s) > 1 else None for s in series)
     if margin is None or share is None or loss is None or len(margin) >= LEAST:
         return None
-    more_pairs = share[-1] - share[0] > MIN_MORE_PAIRS and loss[-1] < loss[0]
+    more_pairs = share[-1] - share[0] > 0.02 and loss[-1] < loss[0]  # noqa: PLR2004 - of the pairs
     if not more_pairs or order_chance(margin) > 0.01:  # noqa: PLR2004 - as said
         return None
     first, last, best = float(share[0]), float(share[-1]), float(share.max())

@@ -85,8 +85,6 @@ SPENT = Threshold(
     high=1.0,
 )
 SELF_PLAY = "outcome/win_rate_ema"
-OF_AN_ENVIRONMENT = "its level may be a good one: --set env_id=... may tell"
-OF_BATCHES = "batches scatter, so that a small gain is not excluded: evaluate on fixed prompts"
 
 
 def check(trace: Trace) -> Answer:
@@ -157,8 +155,10 @@ def _pays_nothing(trace: Trace) -> bool:
 def _doubt(trace: Trace, trend: Standing) -> tuple[str, ...]:
     """Say why a flat level may not be a failure; empty where it is proven."""
     if _is_doubtful(trace, trend):
-        return (OF_AN_ENVIRONMENT,)
-    return (OF_BATCHES,) if likely_flat(trend) and not trend.metric.endswith("return") else ()
+        return ("its level may be a good one: --set env_id=... may tell",)
+    if not likely_flat(trend) or trend.metric.endswith("return"):
+        return ()
+    return ("batches scatter, so that a small gain is not excluded: evaluate on fixed prompts",)
 
 
 def _sentence(trend: Standing) -> str:
