@@ -12,10 +12,10 @@ it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 A hash of its name puts each repository in one of two halves. Those of `classic.csv` and
 `language.csv` are `dev` and `test`. `classic-2.csv` and `language-2.csv` are a later set, `new`, of
 other repositories, `classic-3.csv` a third one with the halves `dev3` and `new3`, and
-`classic-4.csv` a fourth, `new4`, that has no half to look at. `classic-5.csv` has the halves `dev5`
-and `new5`. Rules and readers that are written with a half in view are scored by a half that nobody
-has seen, so `new`, `new3`, `new4` and `new5` give counts alone: what would show single runs is
-refused without `--reveal`, and a half that was revealed scores no longer.
+`classic-4.csv` a fourth, `new4`, that has no half to look at. `classic-5.csv` and `language-5.csv`
+have the halves `dev5` and `new5`. Rules and readers that are written with a half in view are scored
+by a half that nobody has seen, so `new`, `new3`, `new4` and `new5` give counts alone: what would
+show single runs is refused without `--reveal`, and a half that was revealed scores no longer.
 
     scripts/score_real_runs.py MIRRORS --half new3           # the table, by kind of framework
     scripts/score_real_runs.py MIRRORS --half dev3 --wrong   # and each run that is judged wrong
@@ -42,6 +42,7 @@ import numpy as np
 
 import rlvitals
 from rlvitals.rules.rate import Interval, wilson
+from rlvitals.types import Profile
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTS = ROOT / "faults" / "real"
@@ -128,13 +129,30 @@ def git(repository: Path, *arguments: str) -> bytes:
     return result.stdout
 
 
+def main_run(path: Path) -> rlvitals.Trace:
+    """Return the run of a log that its label describes.
+
+    The label of a notebook is that of its main table: a supervised stage often stands before it.
+    Any other log of several runs is labelled by its first one.
+    """
+    traces = rlvitals.runs(path)
+    if path.suffix != ".ipynb":
+        return traces[0]
+    return max(traces, key=lambda t: (t.profile is not Profile.SUPERVISED, rows(t)))
+
+
+def rows(trace: rlvitals.Trace) -> int:
+    """Return how many rows a run has."""
+    return max((len(series) for series in trace.series.values()), default=0)
+
+
 def judge(job: tuple[Path, Mapping[str, str]]) -> Score:
     """Diagnose one log as a finished run."""
     mirrors, row = job
     with tempfile.TemporaryDirectory() as scratch:
         try:
             path = contents(mirrors, row, Path(scratch))
-            diagnosis = rlvitals.diagnose(rlvitals.runs(path)[0], live=False)
+            diagnosis = rlvitals.diagnose(main_run(path), live=False)
         except (rlvitals.VitalsError, FileNotFoundError, ValueError) as error:
             return Score(row, "", (), (), str(error).splitlines()[0].replace(scratch, ""))
     severe = rlvitals.Severity.WARNING

@@ -1,6 +1,7 @@
 """The lists of published real logs and the halves that score them: `scripts/score_real_runs.py`."""
 
 import csv
+import json
 import runpy
 from pathlib import Path
 
@@ -63,3 +64,33 @@ def test_single_runs_of_an_unseen_half_are_refused(script, half, option, monkeyp
         script["main"]()
     assert stop.value.code == 2
     assert f"show single runs of {half}" in capsys.readouterr().err
+
+
+def test_a_notebook_is_judged_by_its_main_table(script, tmp_path):
+    def shown(names, count):
+        values = [[n, *[n / 10] * (len(names) - 1)] for n in range(1, count + 1)]
+        cells = ["".join(f"<td>{value:g}</td>" for value in row) for row in values]
+        rows = "".join(f"<tr>{row}</tr>" for row in cells)
+        head = "".join(f"<th>{name}</th>" for name in names)
+        return (
+            f"<div><progress value='{count}' max='{count}'></progress> [{count}/{count}]</div>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+    cells = [
+        {
+            "cell_type": "code", "metadata": {}, "execution_count": 1, "source": "trainer.train()",
+            "outputs": [
+                {"output_type": "display_data", "metadata": {}, "data": {"text/html": page}}
+            ],
+        }
+        for page in (
+            shown(["Step", "Training Loss"], 30),
+            shown(["Step", "Training Loss", "reward", "reward_std", "completion_length", "kl"], 12),
+        )
+    ]  # fmt: skip
+    path = tmp_path / "train.ipynb"
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
+    assert "outcome/reward" in script["main_run"](path).series

@@ -354,6 +354,12 @@ def test_a_family_s_name_leaves_the_choice_of_its_tables_to_their_marks():
     assert lookup.choose("rlvitals", keys, TABLES, "trl").framework == "trl-dpo"
 
 
+def test_a_table_of_evaluations_alone_is_of_preference_training():
+    keys = ("loss", "eval_loss", "eval_rewards/accuracies", "eval_rewards/margins")
+    named = trace([Log("trainer-state", {key: series(50, 0.5) for key in keys})])
+    assert {"preference/eval_accuracy", "preference/eval_margin"} <= named.series.keys()
+
+
 def test_a_name_that_nobody_has_leaves_the_choice_to_the_keys():
     keys = {"rollout/ep_rew_mean": series(50, 1.0), "train/approx_kl": series(50, 1.0)}
     assert lookup.choose("rlvitals", keys, TABLES, "pytorch").framework == "sb3"

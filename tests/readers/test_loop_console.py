@@ -117,6 +117,20 @@ def test_a_mean_on_a_line_of_its_own_is_counted(read):
     assert "reward" not in log.series, "of a single response"
 
 
+def test_a_mean_reward_on_its_own_line_belongs_to_the_row_before_it(read):
+    rows = [f"Step {n}/500, loss: 0.00{n}\nAverage Reward: 0.{n}\n" for n in range(10, 30)]
+    log = read("Average Reward: 0.09\n" + "".join(rows))
+    assert points(log, "average_reward")[-1] == (29, 0.29)
+    assert len(log.series["average_reward"]) == len(log.series["loss"]) - 1, (
+        "two make a row regular"
+    )
+
+
+def test_rows_that_have_a_reward_take_none_from_another_line(read):
+    rows = [f"Step {n}/500, loss: 0.1, reward: 0.5\nAverage Reward: 0.{n}\n" for n in range(10, 30)]
+    assert "average_reward" not in read("".join(rows)).series
+
+
 def test_nine_such_lines_are_no_log(tmp_path):
     path = tmp_path / "a.log"
     path.write_text("Average reward: 0.5\n" * 9)

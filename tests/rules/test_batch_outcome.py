@@ -9,7 +9,8 @@ import pytest
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import learning_trend, verdict_trend
-from rlvitals.rules.gains import early_loss, level_standing
+from rlvitals.rules.gains import early_loss, level_standing, likely_flat
+from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import standing
 from rlvitals.rules.untaught import dead
 from rlvitals.types import Budget, Lifecycle, Profile
@@ -41,6 +42,57 @@ def test_noise_is_mostly_flat_and_a_gain_never():
             for n in range(60)
         ]
         assert "flat" not in rises
+
+
+def test_a_noisy_level_that_excludes_a_large_gain_is_a_note():
+    states = [
+        learning_trend(grpo(outcome__reward=0.7 * made.noise(50, n), reward__std=np.full(50, 0.7)))
+        for n in range(60)
+    ]
+    likely = [state for state in states if likely_flat(state)]
+    assert len(likely) >= 6
+    assert all(trend.state == "flat" and "shows no gain" in trend.why for trend in likely)
+    for n in range(60):  # a large gain
+        reward = np.linspace(0, 1.0, 50) + 0.4 * made.noise(50, n)
+        assert not learning_trend(grpo(outcome__reward=reward, reward__std=np.ones(50))).stalls
+
+
+def test_a_level_that_is_likely_raises_no_alarm():
+    run = next(
+        run
+        for n in range(60)
+        if likely_flat(
+            learning_trend(
+                run := grpo(outcome__reward=0.7 * made.noise(50, n), reward__std=np.full(50, 0.7))
+            )
+        )
+    )
+    diagnosis = diagnose(run)
+    assert diagnosis.verdict.word is Word.STALLED
+    findings = [finding for rule, finding in diagnosis.findings if rule.name == "no-learning"]
+    assert [finding.severity for finding in findings] == [Severity.NOTE]
+
+
+@pytest.mark.parametrize("count", [10, 12, 19])
+def test_few_rows_of_many_batches_each_are_told_too(count):
+    spread = {"reward__std": np.full(count, 1.0)}
+    flat = grpo(outcome__reward=2.0 + 0.05 * made.noise(count), **spread)
+    assert learning_trend(flat).state == "flat"
+    at_once = np.r_[0.0, 0.1, np.full(count - 2, 1.0)] + 0.05 * made.noise(count)
+    assert learning_trend(grpo(outcome__reward=at_once, **spread)).state in {
+        "rising", "holding its best",
+    }  # fmt: skip
+    lost = at_once[::-1]
+    assert learning_trend(grpo(outcome__reward=lost, **spread)).state not in {
+        "rising", "holding its best",
+    }  # fmt: skip
+
+
+def test_right_answers_are_judged_in_the_unit_of_one_answer():
+    # The reward's spread is that of another unit, in which any change of a share is small.
+    share = np.clip(0.5 + np.linspace(-0.12, 0.12, 50) + 0.2 * made.noise(50, 3), 0, 1)
+    run = grpo(outcome__accuracy=share, reward__std=np.full(50, 10.0))
+    assert learning_trend(run).state != "flat"
 
 
 def test_a_late_gain_is_not_flat():
@@ -137,6 +189,39 @@ def test_right_answers_lost_within_the_first_evaluations():
     assert diagnose(run).verdict.word is Word.STALLED
     for swings in (np.r_[0.9, 0.1 + 0.6 * (np.arange(20) % 2)], np.r_[0.6, np.full(20, 0.55)]):
         assert early_loss(swings) is None
+
+
+def held_out_pairs(**changed):
+    metrics = {
+        "optimiser__eval_loss": [2.4, 1.9, 1.86, 1.75, 1.78, 1.8],
+        "preference__eval_accuracy": [0.53, 0.59, 0.71, 0.71, 0.71, 0.71],
+        "preference__eval_margin": [0.3, 0.9, 1.7, 2.2, 2.5, 2.4],
+    } | changed
+    return made.trace(Profile.SUPERVISED, **{name: np.array(v) for name, v in metrics.items()})
+
+
+def test_few_evaluations_of_pairs_that_come_apart():
+    run = held_out_pairs()
+    assert verdict_trend(run).state == "rising"
+    assert verdict_trend(run).metric == "preference/eval_accuracy"
+    for overfit in (
+        {"optimiser__eval_loss": [0.67, 0.64, 0.78, 1.1, 1.4, 1.3]},
+        {"preference__eval_accuracy": [0.6, 0.62, 0.61, 0.6, 0.59, 0.6]},
+        {"preference__eval_margin": [0.3, 1.9, 0.7, 2.2, 0.5, 2.4]},
+    ):
+        assert not verdict_trend(held_out_pairs(**overfit)).improves
+
+
+def test_held_out_pairs_that_are_lost_are_no_gain_of_the_loss():
+    rows = 40
+    share = np.r_[np.linspace(0.6, 0.75, 10), np.linspace(0.75, 0.5, 30)]
+    run = made.trace(
+        Profile.SUPERVISED,
+        optimiser__loss=np.linspace(0.69, 0.1, rows),
+        preference__eval_accuracy=share + 0.005 * made.noise(rows),
+    )
+    assert not verdict_trend(run).improves
+    assert diagnose(run).verdict.word in {Word.STALLED, Word.COLLAPSED}
 
 
 def test_pairs_that_come_apart_are_learned_whatever_the_share_of_the_loss():

@@ -111,3 +111,15 @@ def test_two_evaluations_are_compared_as_a_log_is():
     assert of_evaluations(base, evaluation(0.5, 0.98)) == ""
     assert of_evaluations(base, evaluation(0.31, 0.41)) == ""
     assert of_evaluations(base, evaluation(0.31, None)) == ""
+
+
+def test_a_part_for_answers_that_falls_while_the_reward_rises_is_no_learning():
+    # Of any unit: this part pays 5 for a right answer and -4.5 for a wrong one.
+    form, answers = course(2.0, 3.0, 1), course(-4.3, -4.5, 2)
+    trace = made.trace(
+        Profile.GRPO,
+        outcome__reward=form + answers,
+        reward__component__check_answer=answers,
+        reward__component__match_format=form,
+    )
+    assert diagnose(trace).verdict.word is Word.STALLED

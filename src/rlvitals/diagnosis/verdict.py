@@ -9,6 +9,7 @@ from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.going_on import describe_end
 from rlvitals.rules.outcome_blocks import lost_again
+from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import SHARES, Standing, describe_progress
 from rlvitals.rules.untaught import lifeless
@@ -68,7 +69,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         if label not in verdicts:
             continue
         is_loss = label in OUTCOME_LOST and _of_the_outcome(verdicts[label])
-        is_loss = is_loss or (label is Word.STALLED and verdicts[label].metric in SHARES)
+        is_loss = is_loss or (label is Word.STALLED and _of_right_answers(verdicts[label].metric))
         if is_loss or not (good and label in OUTCOME_DECIDES):
             return Verdict(label, verdicts[label].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(prefer_evaluation(trace))
@@ -83,6 +84,10 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
 def _min_severity(label: Word) -> Severity:
     """Return how bad a finding must be to name the run: it collapsed only beyond doubt."""
     return Severity.ERROR if label is Word.COLLAPSED else Severity.WARNING
+
+
+def _of_right_answers(metric: str) -> bool:
+    return metric in SHARES or checks_the_answer(metric)
 
 
 def _of_the_outcome(finding: Finding | None) -> bool:

@@ -24,7 +24,7 @@ from rlvitals.metrics.catalogue.outcome import (
     SCORE,
     SUCCESS_RATE,
 )
-from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
+from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
 from rlvitals.rules.course import loss_from_best
@@ -33,13 +33,16 @@ from rlvitals.rules.gains import (
     MIN_POINTS,
     SOLVED,
     SURE,
+    Gain,
     after_loss,
+    few_pair_evaluations,
     few_returns,
     flat_by_construction,
     gain,
     level_standing,
     margin_standing,
     order_chance,
+    rises_at_once,
     rises_steadily,
     rising_evaluations,
     succeeds_throughout,
@@ -51,7 +54,14 @@ from rlvitals.rules.outcome_blocks import (
     rising_again,
     stands_where_training_rose,
 )
-from rlvitals.rules.parts import unclear_gain, unpaid_task
+from rlvitals.rules.parts import (
+    is_share,
+    is_unit_interval,
+    response_sd_of,
+    single_sd,
+    unclear_gain,
+    unpaid_task,
+)
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.spent import too_early
@@ -69,7 +79,6 @@ from rlvitals.rules.standing import (
 )
 from rlvitals.rules.untaught import dead, no_movement, stays_uniform
 from rlvitals.signals.finite import Array
-from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
@@ -222,14 +231,25 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
     nothing to rise to.
     """
     during = series if since is None else series.since(since)
-    change = gain(during.values)
     if trend.state not in {"flat", "unknown"} or learned_before(trace):
         return trend
-    if change is None:  # too few rows for levels of stretches
-        steady = trend.state == "unknown" and rises_steadily(during.values)
-        return replace(trend, state="rising", why="") if steady else trend
-    share = trend.metric in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(trend.metric)
-    between = during.values.min() >= 0 and during.values.max() <= 1
+    change = gain(during.values)
+    if change is not None:
+        judged = _by_levels(trace, trend, during, change)
+    elif trend.state == "unknown" and rises_steadily(during.values):  # too few rows for stretches
+        judged = replace(trend, state="rising", why="")
+    elif rises_at_once(during.values, SMALL * single_sd(trace, trend.metric, during)):
+        judged = replace(trend, state="holding its best", why="")
+    else:
+        judged = trend
+    if judged is not trend or since is not None:
+        return judged
+    return level_standing(trace, trend, during, response_sd_of(trace, trend.metric, during))
+
+
+def _by_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> Standing:
+    """Judge by the first and last levels of batches; return `trend` itself where they tell less."""
+    share, between = is_share(trend.metric), is_unit_interval(during)
     full = int((during.values == 1).sum())  # batches that earned 1 in every response
     solved = min(change.first, change.last) >= SOLVED and not change.falls
     if between and solved and (share or MIN_FULL_BATCHES <= full <= SOLVED * len(during)):
@@ -252,25 +272,7 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
         return replace(
             trend, state="unknown", why=f"{reason}, within twice its standard error of 0"
         )
-    return trend if since is not None else level_standing(trace, trend, during, _response_sd(trace))
-
-
-def _response_sd(trace: Trace) -> float:
-    """Return the mean logged standard deviation of the rewards of single responses, else 0."""
-    logged = trace.numbers(STD.name) or trace.numbers(SCORE_STD.name)
-    return 0.0 if logged is None else float(logged.values.mean())
-
-
-def single_sd(trace: Trace, name: str, series: Series) -> float:
-    """Return the standard deviation of a single response's reward, in the unit of `series`.
-
-    As logged for each batch, else the scatter of its means, which is less.
-    """
-    sd_name = name.replace(COMPONENT.name, COMPONENT_STD.name, 1)
-    for logged in (sd_name if sd_name != name else "", STD.name, SCORE_STD.name):
-        if logged in trace and len(points := trace[logged].finite()):
-            return float(points.values.mean())
-    return noise_sd(series.values) or 0.0
+    return trend
 
 
 def isolate_outcome(trace: Trace, name: str, series: Series) -> Trace:
@@ -312,19 +314,21 @@ def verdict_trend(trace: Trace) -> Standing:
 def by_pairs(trace: Trace) -> Standing | None:
     """Return the standing of the share of pairs that are ordered rightly, where it is good.
 
-    Else that of the margin, which is 0 at the start by construction: any proven rise is learned.
-    None where neither is good, or logged: then the loss is judged. The loss of preference training
-    starts at ln 2 and is a mean over new pairs, so that its first level scales nothing.
+    Of held-out pairs where they alone are logged, and where that share was lost. Else that of the
+    margin, which is 0 at the start by construction: any proven rise is learned. None where neither
+    is good, or logged: then the loss is judged. The loss of preference training starts at ln 2 and
+    is a mean over new pairs, so that its first level scales nothing.
     """
-    name = preference.ACCURACY.name
-    series = trace.numbers(name, LEAST)
-    if series is None:
-        return None
-    trend = replace(standing(isolate_outcome(trace, SUCCESS_RATE.name, series)), metric=name)
-    trend = by_batches(trace, trend, series, None)
-    if trend.improves or trend.state == "holding its best":
-        return trend
-    return margin_standing(trace)
+    for name in (preference.ACCURACY.name, preference.EVAL_ACCURACY.name):
+        series = trace.numbers(name, LEAST)
+        if series is None:
+            continue
+        trend = replace(standing(isolate_outcome(trace, SUCCESS_RATE.name, series)), metric=name)
+        trend = by_batches(trace, trend, series, None)
+        lost = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
+        if trend.improves or trend.state == "holding its best" or lost:
+            return trend
+    return margin_standing(trace) or few_pair_evaluations(trace)
 
 
 def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case

@@ -49,7 +49,7 @@ def by_steps(series: Series) -> Series:
     return Series(series.steps[ends], series.times[ends], means)
 
 
-def rose_at_once(values: Array, last: float, material: float) -> bool:
+def rises_at_once(values: Array, last: float, material: float) -> bool:
     """See a task that was learned within the first few points, and is still: flat is no fault."""
     gain = min(median(values) or 0.0, last) - (median(values[:AT_ONCE]) or 0.0)
     return gain > max(material, LOUD * (robust_sd(values) or 0.0))
@@ -189,7 +189,7 @@ def is_back_at_start(dip: tuple[float, float] | None, material: float) -> bool:
 
 def rose_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
     """Return True if the first few values lie far below the rest, and the end, `last`, does not."""
-    return rose_at_once(values, last, material) or (
+    return rises_at_once(values, last, material) or (
         trace.profile not in kinds.LANGUAGE and starts_below(trace[name].values)
     )
 
@@ -207,7 +207,7 @@ def holds_early_gain(trace: Trace, name: str, values: Array, last: float, materi
     if best - last >= MIN_SHARE_LOST * (best - start):
         return False
     single = episodes(trace, name) <= 1 and starts_below(trace[name].values)
-    return single or rose_at_once(values, last, 4 * material)
+    return single or rises_at_once(values, last, 4 * material)
 
 
 def learned_before(trace: Trace) -> str:

@@ -19,7 +19,7 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.episode_window import max_episode_sd, scatter_of_window
 from rlvitals.rules.falling import full
-from rlvitals.rules.gains import MIN_POINTS
+from rlvitals.rules.gains import MIN_POINTS, no_gain
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
     EVALUATED,
@@ -162,12 +162,6 @@ def flat_unless_good(
     if trend.last - trend.first > trend.material or may_be_good(trace, trend.metric):
         return unclear_level(trend)
     return flat if tells_poor(trace, trend.metric, values) else no_gain(flat)
-
-
-def no_gain(trend: Standing) -> Standing:
-    """Return a flat standing that says no more than that: its level may be a good one."""
-    ends = f"{trend.first:.4g} to {trend.last:.4g}"
-    return replace(trend, state="flat", why=f"shows no gain: {ends}")
 
 
 def may_be_good(trace: Trace, name: str) -> bool:

@@ -4,14 +4,17 @@ Where a part is named for right answers, its name says what the run is judged by
 sum says nothing of which part the training was for.
 """
 
+import math
+
 import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import ACCURACY, EVAL_ACCURACY, EVAL_TASK, SUCCESS_RATE
-from rlvitals.metrics.catalogue.reward import COMPONENT
+from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import FORM, checks_the_answer, pays_the_task
 from rlvitals.rules.standing import LEAST, OF_A_SHARE, label
 from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
 FLOOR = 0.02  # of what a part can pay: earned by accident alone
@@ -104,3 +107,39 @@ def _share(trace: Trace, name: str) -> Series | None:
 def _gain(series: Series) -> float:
     levels = first_last_change(series.values)
     return 0.0 if levels is None else levels[1] - levels[0]
+
+
+def is_share(name: str) -> bool:
+    """Return True for the name of a share of right answers, or of a part that pays for them."""
+    return name in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(name)
+
+
+def is_unit_interval(series: Series) -> bool:
+    """Return True for values from 0 to 1."""
+    return bool(len(series) and series.values.min() >= 0 and series.values.max() <= 1)
+
+
+def response_sd_of(trace: Trace, name: str, series: Series) -> float:
+    """Return the standard deviation of the rewards of single responses, 0 where not logged.
+
+    Of answers that are right (1) or wrong (0) no more than follows from their share: the rewards'
+    unit is another one.
+    """
+    logged = trace.numbers(STD.name) or trace.numbers(SCORE_STD.name)
+    sd = 0.0 if logged is None else float(logged.values.mean())
+    if is_share(name) and is_unit_interval(series):
+        mean = float(series.values.mean())
+        return min(sd, math.sqrt(mean * (1 - mean)))
+    return sd
+
+
+def single_sd(trace: Trace, name: str, series: Series) -> float:
+    """Return the standard deviation of a single response's reward, in the unit of `series`.
+
+    As logged for each batch, else the scatter of its means, which is less.
+    """
+    sd_name = name.replace(COMPONENT.name, COMPONENT_STD.name, 1)
+    for logged in (sd_name if sd_name != name else "", STD.name, SCORE_STD.name):
+        if logged in trace and len(points := trace[logged].finite()):
+            return float(points.values.mean())
+    return noise_sd(series.values) or 0.0

@@ -54,7 +54,12 @@ NAMES = Table(
     settings={**TRAINING_ARGUMENTS, "loss_type": "loss_type"},
     sources=("trainer-state",),
     prefixes=("train/",),
-    marks=(("rewards/margins",), ("rewards/chosen", "rewards/rejected"), ("margin", "mean_reward")),
+    marks=(
+        ("rewards/margins",),
+        ("rewards/chosen", "rewards/rejected"),
+        ("margin", "mean_reward"),
+        ("eval_rewards/margins",),  # a notebook's table has the evaluations' alone
+    ),
     read_from="huggingface/trl v1.16: trl/trainer/dpo_trainer.py (_compute_loss),"
     " kto_trainer.py (_compute_loss), reward_trainer.py (compute_loss)",
 )

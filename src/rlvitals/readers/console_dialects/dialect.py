@@ -41,6 +41,8 @@ class Shared:
     left_out: int = 0  # rows that count other steps
     rows: int = 0  # of formats of their own
     regular: int = 0  # rows of lines that merely look regular
+    last_regular: int = 0  # the step of the last of these
+    regular_keys: set[str] = field(default_factory=set)  # of these
     timed: bool = False  # rows say how long a step takes, better than a bar does
 
 
@@ -92,8 +94,11 @@ class Page:
         if unit != shared.unit:
             shared.left_out += 1
             return
+        row = tuple(pairs)
         shared.regular += 1
-        self.columns.add_row(step, pairs, time)
+        shared.last_regular = step
+        shared.regular_keys.update(key for key, _ in row)
+        self.columns.add_row(step, row, time)
 
 
 class Parser(Protocol):

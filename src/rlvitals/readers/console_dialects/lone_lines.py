@@ -3,7 +3,8 @@
 `Average reward: 0.53`   `Percentage of correct examples:  0.6875`   `KL Divergence: 0.002`
 
 For logs that no other dialect reads. The key that first comes ten times begins a row; rows are
-counted. A plain `Reward: 1.0` is left out: loops print it for every response.
+counted. A plain `Reward: 1.0` is left out: loops print it for every response. Where rows of another
+dialect have no reward, a mean reward on a line of its own belongs to the row before it.
 """
 
 import re
@@ -31,10 +32,14 @@ class LoneLines:
     def take(self, page: Page) -> None:
         """Read a line."""
         shared = page.shared
-        if shared.sure or (not self.first and (shared.rows or shared.regular)):
+        if shared.sure or (not self.first and shared.rows):
             return  # another dialect knows this log
         pair = _pair(page.message) if len(page.text) <= self.max_length else None
         if pair is None:
+            return
+        if not self.first and shared.regular:
+            if _is_reward(pair[0]) and not any(map(_is_reward, shared.regular_keys)):
+                page.columns.add_row(shared.last_regular, [pair], page.time)
             return
         if self.first:
             self._add(page, pair, page.time)
@@ -55,6 +60,10 @@ class LoneLines:
             page.add_regular(self.rows, [pair], "rows", time)
         elif self.rows:
             page.columns.add_row(self.rows, [pair], time)
+
+
+def _is_reward(key: str) -> bool:
+    return re.search("reward|return|score", key) is not None
 
 
 def _pair(text: str) -> Pair | None:

@@ -18,8 +18,10 @@ learn, unless the log has a sign of a good one: fewer than 20 values, a fifth of
 best, a policy that is sure from the first rows on, or a training's return that rises beside a flat
 evaluation. A rise is flat too if its whole interval lies below what counts. A noisy outcome counts
 as flat there if it gained no half of the standard deviation of a single value, and a gain of eight
-tenths is excluded. Both are a note: the verdict is that the run stalled, and the exit code that it
-cannot be told. 20 values that are all the same and pay nothing, zero or less, are a warning again.
+tenths is excluded; so does a language model's mean reward that gained less than two tenths of the
+standard deviation of a single response. All three are a note: the verdict is that the run stalled,
+and the exit code that it cannot be told. 20 values that are all the same and pay nothing, zero or
+less, are a warning again.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so
@@ -47,7 +49,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
-from rlvitals.rules.gains import MIN_POINTS
+from rlvitals.rules.gains import MIN_POINTS, likely_flat
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rule import (
     Answer,
@@ -103,10 +105,10 @@ def check(trace: Trace) -> Answer:
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
     severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
-    doubtful = _is_doubtful(trace, trend)
+    doubt = _doubt(trace, trend)
     return Finding(
         _sentence(trend),
-        severity=Severity.NOTE if doubtful else severity,
+        severity=Severity.NOTE if doubt else severity,
         metric=trend.metric,
         began=int(steps[0]),
         ended=trace.last_step,
@@ -114,7 +116,7 @@ def check(trace: Trace) -> Answer:
         bound=Bound(trend.material, trend.material_from),
         limit_on_curve=False,
         evidence=_evidence(trace, trend),
-        counter=("its level may be a good one: --set env_id=... may tell",) if doubtful else (),
+        counter=doubt,
     )
 
 
@@ -148,6 +150,15 @@ def _pays_nothing(trace: Trace) -> bool:
         return False
     values = picked[1].values
     return float(np.ptp(values)) == 0 and float(values[0]) <= 0
+
+
+def _doubt(trace: Trace, trend: Standing) -> tuple[str, ...]:
+    """Say why a flat level may not be a failure; empty where it is proven."""
+    if _is_doubtful(trace, trend):
+        return ("its level may be a good one: --set env_id=... may tell",)
+    if not likely_flat(trend) or trend.metric.endswith("return"):
+        return ()
+    return ("batches scatter, so that a small gain is not excluded: evaluate on fixed prompts",)
 
 
 def _sentence(trend: Standing) -> str:
