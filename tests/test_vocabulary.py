@@ -128,7 +128,7 @@ RATCHETS = {
     "readers": Ratchet(1.8, 29, 3, 478),
     "rollouts": Ratchet(2.5, 0, 0, 52),
     "root": Ratchet(3.3, 7, 1, 14),
-    "rules": Ratchet(1.6, 4, 3, 960),
+    "rules": Ratchet(1.6, 4, 3, 962),
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
     "server": Ratchet(0.0, 0, 0, 63),
     "signals": Ratchet(0.9, 4, 0, 71),
