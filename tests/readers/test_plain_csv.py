@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from loading import read_log
 
+import rlvitals
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_csv
 from rlvitals.readers.formats import column_guess
@@ -280,3 +281,11 @@ def test_a_head_that_is_not_complete_is_no_table_yet(tmp_path):
             read_log(path)
     path.write_bytes(b"step,loss\n")
     assert read_log(path).series == {}
+
+
+def test_a_printed_report_is_no_table(tmp_path):
+    report = Path("tests/runs/grpo-paid-by-length/report.txt").read_text()
+    (tmp_path / "report.txt").write_text(report)
+    assert not plain_csv.claims(tmp_path / "report.txt", report.encode())
+    with pytest.raises(UnreadableLog):
+        rlvitals.diagnose(tmp_path / "report.txt")

@@ -126,7 +126,17 @@ def claims_single(path: Path, head: bytes) -> bool:
         path.suffix.lower() not in {".json", ".jsonl", ".ndjson", ".jsonlines"}
         and table is not None
         and table.readable
+        and bool(table.steps or _has_rows(table, head))
     )
+
+
+def _has_rows(table: Table, head: bytes) -> bool:
+    """Return True unless most rows have other numbers of cells, or no number: prose has commas."""
+    rows = head[table.start :].decode(errors="replace").splitlines()
+    rows = [row for row in rows[:-1] or rows if row.strip()]  # the last one may be cut
+    cells = [row.split(table.delimiter) for row in rows]
+    fits = sum(len(row) == len(table.names) and any(map(_is_number, row)) for row in cells)
+    return 2 * fits >= len(rows)
 
 
 def split(path: Path, head: bytes) -> Mapping[str, Reader]:

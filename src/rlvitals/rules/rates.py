@@ -248,7 +248,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "response-length-explodes": (Rate("GRPO-like", 71, 0, 0, 0, 0, 0, 2, 17),),
     "responses-truncated": (Rate("GRPO-like", 71, 0, 0, 0, 0, 0, 2, 17),),
     "return-collapse": (
-        Rate("GRPO-like", 71, 1, 0, 0, 0, 0, 2, 17),
+        Rate("GRPO-like", 71, 0, 0, 0, 0, 0, 2, 17),
         Rate("RLHF", 12, 0, 0, 0, 0, 0, 1, 1),
         Rate("off-policy control", 73, 0, 0, 44, 38, 38, 3, 13),
         Rate("on-policy control", 218, 0, 0, 132, 101, 42, 4, 13),
