@@ -59,7 +59,8 @@ FRAMEWORKS: dict[str, tuple[Source, ...]] = {
         Source(
             ("skyrl/train/**/*.py", "skyrl/backends/skyrl_train/**/*.py"),
             leave=r"skyrl\.ai|^error/|^\*|:(?:mean|max|min)$|^(?:policy|critic)/\*$"
-            r"|^cispo/|^loss_metrics/\*$",  # logged below policy/loss_metrics/
+            r"|^cispo/|^loss_metrics/\*$"  # logged below policy/loss_metrics/
+            r"|^eval/(?:all/)?\*$",  # keys of the rollout and of a set's loss, once more
         ),
         Source(
             ("skyrl/backends/skyrl_train/workers/worker.py",),

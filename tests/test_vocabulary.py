@@ -124,7 +124,7 @@ RATCHETS = {
     "hosted": Ratchet(0.0, 0, 0, 21),
     "integrations": Ratchet(0.2, 5, 1, 23),
     "intervene": Ratchet(0.0, 0, 0, 2),
-    "metrics": Ratchet(0.9, 7, 2, 663),
+    "metrics": Ratchet(0.9, 7, 2, 672),
     "readers": Ratchet(1.8, 29, 3, 478),
     "rollouts": Ratchet(2.5, 0, 0, 52),
     "root": Ratchet(3.3, 7, 1, 14),

@@ -1,6 +1,6 @@
 """Optimiser metrics: total loss, gradient norm, learning rate, updates."""
 
-from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric, share_metric
 from rlvitals.types import Profile
 
 LOSS = Metric(
@@ -193,6 +193,15 @@ POLICY_LAG_MAX = Metric(
     see_also=("optimiser/policy_lag", "max_policy_lag"),
 )
 
+POLICY_LAG_SHARE = share_metric(
+    "optimiser/policy_lag_share",
+    "Samples of an older policy",
+    "Share of the batch that was sampled by an older policy than the one that is updated.",
+    "samples or groups that are an update or more old / all",
+    "optimiser/policy_lag",
+    better="depends",
+)
+
 UPDATE_SUCCESS = Metric(
     name="optimiser/update_success",
     title="Updates that were applied",
@@ -249,6 +258,7 @@ METRICS = (
     GRAD_NORM_MAX,
     CRITIC_LEARNING_RATE,
     POLICY_LAG_MAX,
+    POLICY_LAG_SHARE,
     UPDATE_SUCCESS,
     LOSS_SCALE,
     EXPERT_IMBALANCE,

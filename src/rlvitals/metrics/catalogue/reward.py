@@ -1,6 +1,6 @@
 """Reward metrics: mean, spread, components, groups."""
 
-from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric, share_metric
 
 MEAN = Metric(
     name="reward/mean",
@@ -292,6 +292,39 @@ GROUP_ZERO_STD_COUNT = Metric(
     family=True,
 )
 
+GROUP_SHARE = share_metric(
+    "reward/group_share",
+    "Groups of one role by their rewards",
+    "Share of one agent role's groups whose rewards differ, are all alike and full, or are all"
+    " alike and nothing. Groups of a single response are left out.",
+    "groups of this kind / groups of two responses or more",
+    "reward/group_zero_std",
+    better="depends",
+    family=True,
+)
+POSITIVE_PART = Metric(
+    name="reward/positive_part",
+    title="Positive part of the reward",
+    unit="reward",
+    kind="health",
+    meaning="Mean reward with every negative reward counted as 0: where it stands still and the"
+    " reward rises, penalties have become fewer and right answers have not become more.",
+    formula="mean over responses of sum_t max(r_t, 0)",
+    better="up",
+    possible=NOT_NEGATIVE,
+    see_also=("outcome/reward",),
+)
+DROPPED_REWARD = Metric(
+    name="reward/dropped",
+    title="Rewards of dropped groups",
+    unit="as logged",
+    kind="health",
+    meaning="A measure of the rewards of groups that were generated and not trained on, by name:"
+    " near full reward, the prompts have become too easy; near none, they are too hard.",
+    see_also=("outcome/reward", "language/kept_share"),
+    family=True,
+)
+
 NONE_SHARE = Metric(
     name="reward/none_share",
     title="Share without a reward",
@@ -342,6 +375,9 @@ METRICS = (
     GROUP_ALL_RIGHT,
     GROUP_ALL_WRONG,
     GROUP_ZERO_STD_COUNT,
+    GROUP_SHARE,
+    POSITIVE_PART,
+    DROPPED_REWARD,
     NONE_SHARE,
     EXCEPTIONS,
 )

@@ -197,6 +197,38 @@ TURN_LENGTH = _count(
     "turn_length_mean", "Length of a turn", "tokens",
     "Mean tokens that the policy writes in one turn of a conversation.",
 )  # fmt: skip
+POLICY_TOKENS_MEAN = _count(
+    "policy_tokens_mean", "Tokens that the policy wrote", "tokens",
+    "Mean tokens of a response that the policy itself wrote: what tools and environments answered"
+    " is left out.",
+)  # fmt: skip
+POLICY_TOKEN_SHARE = share_metric(
+    "language/policy_token_share", "Share of tokens that the policy wrote",
+    "Share of a response's tokens that the policy itself wrote: 1 where no tool or environment"
+    " answers. Falling, results of tools fill the context.",
+    "tokens of the policy / tokens of the response",
+    "language/policy_tokens_mean",
+    better="depends",
+)  # fmt: skip
+ROWS_PER_TRAJECTORY = _count(
+    "rows_per_trajectory", "Training rows of a trajectory", "rows",
+    "Rows that one trajectory becomes when turns with a common beginning are merged: 1 where all"
+    " are. More, the context was rewritten or its tokens changed between turns.",
+)  # fmt: skip
+TURNS_PER_ROW = _count(
+    "turns_per_row", "Turns merged into a training row", "turns",
+    "Turns of the batch for each training row: the usual number of turns where all turns of a"
+    " trajectory are merged, 1 where none are.",
+)  # fmt: skip
+RIGHT_LENGTHS = share_metric(
+    "language/right_lengths", "Right answers by length",
+    "Share of the right answers whose length lies in one quarter of the length limit, by the upper"
+    " end of the quarter in per cent.",
+    "right answers with a length in the quarter / right answers",
+    "language/length_mean",
+    better="depends",
+    family=True,
+)  # fmt: skip
 METRICS = (
     TURNS_MEAN,
     TURNS_MIN,
@@ -231,4 +263,9 @@ METRICS = (
     TOOL_USE,
     TOOL_ERRORS,
     TURN_LENGTH,
+    POLICY_TOKENS_MEAN,
+    POLICY_TOKEN_SHARE,
+    ROWS_PER_TRAJECTORY,
+    TURNS_PER_ROW,
+    RIGHT_LENGTHS,
 )

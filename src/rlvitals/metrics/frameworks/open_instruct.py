@@ -111,6 +111,11 @@ NAMES = Table(
     },
     families=(
         Family(r"eval/(pass_at_\w+)", Name(outcome.EVAL_TASK, "best of k")),
+        Family(r"val/(stop)_rate", Name(rollouts.STOP_REASON, "share of the responses")),
+        Family(
+            r"eval/(stop_rate|rm/(?:chosen|rejected)_rewards)",
+            Name(rollouts.HELD_OUT, "mean over the evaluation set"),
+        ),
         Family(
             r"objective/((?!verifiable)\w+)_(?:reward|correct_rate)",
             Name(reward.COMPONENT, OVER_TRAINED_BATCH),

@@ -82,8 +82,13 @@ NAMES = Table(
         Family(r"((?:preprocessor|stats)/queue/.+)", Name(rollouts.COUNT, "in the queue")),
         Family(r"rl/value_mse", Name(value.LOSS, "squared error, mean over tokens")),
         Family(
-            r"rl/(ratio_ref_\w+|token_weight|old_logprobs)",
+            r"rl/(ratio_ref_\w+|token_weight|old_logprobs|clamp_log_ratio_ref_new_indicator)",
             Name(surrogate.LOSS_WEIGHT, TOKENS_THEN_SEQUENCES),
+        ),
+        Family(r"rl/((?:max|min)_token_weight)", Name(surrogate.LOSS_WEIGHT, "over the step")),
+        Family(
+            r"rl/(ratio_new_old(?:_squared)?_sum)",
+            Name(surrogate.LOSS_WEIGHT, "over tokens: what rl/ess is made of"),
         ),
         Family(r"(throughput/\w+_per_(?:micro_batch|step))", Name(rollouts.COUNT)),
     ),

@@ -52,10 +52,28 @@ NAMES = Table(
         "episode/num_turns": Name(rollouts.TURNS_MEAN, "mean over episodes"),
         "episode/response_tokens": Name(language.LENGTH_MEAN, "mean over episodes"),
         "episode/prompt_tokens": Name(language.QUERY_LENGTH_MEAN, "mean over episodes"),
-        "batch/step_response_length/mean": Name(rollouts.TURN_LENGTH),
-        "batch/steps_per_traj/mean": Name(rollouts.TURNS_MEAN, "steps of a trajectory"),
-        "batch/steps_per_traj/max": Name(rollouts.TURNS_MAX, "steps of a trajectory"),
-        "batch/steps_per_traj/min": Name(rollouts.TURNS_MIN, "steps of a trajectory"),
+        # transform.py of both backends: turns with a common beginning are merged into one row
+        "batch/step_response_length/mean": Name(
+            language.LENGTH_MEAN, "of a training row, tool results included, mean over rows"
+        ),
+        "batch/step_response_length/max": Name(language.LENGTH_MAX, "tool results included"),
+        "batch/step_response_length/min": Name(language.LENGTH_MIN, "tool results included"),
+        "batch/steps_per_traj/mean": Name(rollouts.ROWS_PER_TRAJECTORY, "mean over trajectories"),
+        "batch/merge_compression_ratio": Name(rollouts.TURNS_PER_ROW, "of the batch"),
+        "batch/action_token_ratio/mean": Name(rollouts.POLICY_TOKEN_SHARE, "mean over rows"),
+        "env/all/ac_tokens_per_trajectory": Name(
+            rollouts.POLICY_TOKENS_MEAN, "summed over turns, mean over trajectories"
+        ),
+        # experimental/fully_async/utils.py
+        "rejection_sample/unfiltered_reward_mean": Name(
+            outcome.REWARD, "mean over trajectories, before groups are rejected"
+        ),
+        "rejection_sample/unfiltered_reward_std": Name(reward.STD, "before groups are rejected"),
+        "rejection_sample/unfiltered_reward_max": Name(reward.MAX, "before groups are rejected"),
+        "rejection_sample/unfiltered_reward_min": Name(reward.MIN, "before groups are rejected"),
+        "rejection_sample/filtered_reward_mean": Name(
+            reward.TRAINED_MEAN, "mean over trajectories of the groups kept"
+        ),
         "reward/mean": Name(outcome.REWARD, "mean over trajectories"),
         "reward/std": Name(reward.STD, "over trajectories"),
         "reward/max": Name(reward.MAX, "over trajectories"),
@@ -85,6 +103,13 @@ NAMES = Table(
         Family(r"val/(.+/pass@\w+)", Name(outcome.EVAL_TASK, "validation set")),
         Family(r"reward/([^/]+)/mean", Name(outcome.TASK_REWARD, "of one role")),
         Family(r"reward/([^/]+)/(?:std|max|min)", Name(reward.COMPONENT_STD, "of one role")),
+        # trainer/algorithms/advantage.py
+        Family(r"batch/([^/]+)/fractions/(effective|too_easy|too_hard)", Name(reward.GROUP_SHARE)),
+        Family(r"(batch/[^/]+/informative)", Name(rollouts.COUNT, "groups whose rewards differ")),
+        Family(
+            r"(rejection_sample/all_filtered_fallback)",
+            Name(rollouts.COUNT, "1 where no group was left, and one is trained on masked"),
+        ),
         Family(r"groups/(dropped_\w+)", Name(rollouts.DROPPED, "of the step")),
         Family(r"offpolicy/(.*ppl.*|.*abs_diff/min)", Name(sampler.PERPLEXITY)),
         Family(r"(advantage/[^/]+/fraction_zero)", Name(rollouts.SHARE_OF, "of one role")),
@@ -106,5 +131,6 @@ NAMES = Table(
     ),
     step_unit="steps",
     read_from="rllm-org/rllm 9beb6e0: rllm/trainer (algorithms, tinker, verl, sync_coordinator),"
-    " rllm/trainer/algorithms/transform.py, rllm/trainer/verl/utils.py",
+    " rllm/trainer/algorithms (transform.py, advantage.py), rllm/trainer/verl (transform.py,"
+    " utils.py), rllm/trainer/tinker/transform.py, rllm/experimental/fully_async/utils.py",
 )

@@ -60,6 +60,7 @@ NAMES = Table(
         "reward/avg_raw_reward": Name(
             outcome.REWARD, f"{OVER_GENERATED_BATCH}, before any KL penalty"
         ),
+        "reward/mean_positive_reward": Name(reward.POSITIVE_PART, OVER_GENERATED_BATCH),
         "loss/avg_final_rewards": Name(reward.SHAPED, "summed over tokens, after the KL penalty"),
         "loss/avg_raw_advantages": Name(policy.ADVANTAGE_MEAN, "over response tokens"),
         "loss/avg_kl": Name(
@@ -72,9 +73,13 @@ NAMES = Table(
         "generate/std_num_tokens": Name(language.LENGTH_STD),
         "generate/avg_tokens_non_zero_rewards": Name(rollouts.LENGTH_RIGHT, "response alone"),
         "generate/avg_tokens_zero_rewards": Name(rollouts.LENGTH_WRONG, "response alone"),
+        "generate/avg_assistant_tokens": Name(rollouts.POLICY_TOKENS_MEAN, OVER_GENERATED_BATCH),
         "generate/tokens_per_turn_mean": Name(rollouts.TURN_LENGTH),
         "async/staleness_mean": Name(optimiser.POLICY_LAG, "over groups of the batch"),
         "async/staleness_max": Name(optimiser.POLICY_LAG_MAX, "over groups of the batch"),
+        "async/staleness_ratio": Name(
+            optimiser.POLICY_LAG_SHARE, "groups of the batch that are a version or more behind"
+        ),
         "async/keep_rate": Name(rollouts.KEPT_SHARE, "groups that were not too old"),
         "trainer/epoch": Name(progress.EPOCH),
         "trainer/global_step": Name(progress.ITERATION),
@@ -90,10 +95,13 @@ NAMES = Table(
     families=(
         Family(r"reward/num_(zero_variance)_filtered", Name(rollouts.DROPPED, "of the step")),
         Family(r"reward/avg_(pass_at_\d+)", Name(outcome.PASS_RATE, OVER_GENERATED_BATCH)),
+        Family(r"reward_dropped/(.+)", Name(reward.DROPPED_REWARD, "mean over the dropped groups")),
+        # evaluate.py writes the rollout's keys again below "eval/all"
         Family(
-            r"(reward_dropped/.+|reward/mean_positive_reward)",
-            Name(rollouts.STATISTIC),
+            r"eval/(all/(?:generate|environment)/.+|.+/mean_positive_reward)",
+            Name(rollouts.HELD_OUT, "over the evaluation sets"),
         ),
+        Family(r"eval/[^/]+/loss", Name(optimiser.EVAL_LOSS, "supervised")),
         Family(
             r"eval/((?!all/avg_score).+/(?:avg_score|pass_at_\w+))",
             Name(outcome.EVAL_TASK, "mean score of a set; pass_at_k the best of k"),
@@ -145,5 +153,6 @@ NAMES = Table(
     step_unit="steps",
     read_from="NovaSky-AI/SkyRL a956457: skyrl/train/trainer.py (postprocess_generator_output,"
     " compute_advantages_and_returns, fwd_logprobs_values_reward), train/fully_async_trainer.py,"
+    " train/generators/utils.py, train/evaluate.py, train/sft_trainer.py,"
     " skyrl/backends/skyrl_train/workers/worker.py, utils/ppo_utils.py",
 )

@@ -128,7 +128,12 @@ NAMES = Table(
         Family(r"(?:rollout/)?(?:error_cat)/(.+)", Name(rollouts.ERRORS, "share of the samples")),
         Family(r"zero_std/count_(.+)", Name(reward.GROUP_ZERO_STD_COUNT)),
         Family(
-            r"(?:rollout/)?(correct_length/.+)", Name(rollouts.LENGTH_OF, "of the right answers")
+            r"(?:rollout/)?correct_length/(.+)",
+            Name(rollouts.RIGHT_LENGTHS, "of the answers with a reward of 1"),
+        ),
+        Family(  # observability/train_metric_utils.py, log_multi_turn_data
+            r"(?:multi_turn/)?wo_obs_response_length/response_length_mean",
+            Name(rollouts.POLICY_TOKENS_MEAN, "trained tokens alone"),
         ),
         Family(r"train/value_(?:loss|clipfrac)", Name(value.CLIP_FRACTION, "again", again=True)),
         Family(r"multi_turn_metric/round_number_mean", Name(rollouts.TURNS_MEAN)),
