@@ -253,7 +253,7 @@ MEANINGS = [
     ("rllm", "batch/merge_compression_ratio", "language/turns_per_row"),
     ("rllm", "batch/steps_per_traj/mean", "language/rows_per_trajectory"),
     ("rllm", "batch/step_response_length/mean", "language/length_mean"),
-    ("rllm", "batch/default/fractions/too_hard", "reward/group_share/default/too_hard"),
+    ("rllm", "batch/default/fractions/too_hard", "reward/group_share/default/fractions/too_hard"),
     ("rllm", "batch/default/informative", "language/count/batch/default/informative"),
     ("rllm", "rejection_sample/unfiltered_reward_mean", "outcome/reward"),
     ("rllm", "rejection_sample/filtered_reward_mean", "reward/trained_mean"),

@@ -104,7 +104,9 @@ NAMES = Table(
         Family(r"reward/([^/]+)/mean", Name(outcome.TASK_REWARD, "of one role")),
         Family(r"reward/([^/]+)/(?:std|max|min)", Name(reward.COMPONENT_STD, "of one role")),
         # trainer/algorithms/advantage.py
-        Family(r"batch/([^/]+)/fractions/(effective|too_easy|too_hard)", Name(reward.GROUP_SHARE)),
+        Family(
+            r"batch/([^/]+/fractions/(?:effective|too_easy|too_hard))", Name(reward.GROUP_SHARE)
+        ),
         Family(r"(batch/[^/]+/informative)", Name(rollouts.COUNT, "groups whose rewards differ")),
         Family(
             r"(rejection_sample/all_filtered_fallback)",
