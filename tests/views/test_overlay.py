@@ -19,7 +19,7 @@ from rlvitals.types import Series, Trace
 from rlvitals.views.charts import overlay as overlays
 from rlvitals.views.charts.chart import Chart, Packer
 from rlvitals.views.figures.figure import Line, Panel
-from rlvitals.views.report import html, overlay_section
+from rlvitals.views.report import html, overlay_section, tables
 from rlvitals.views.report.markup import breakable
 from rlvitals.views.report.overlay_charts import ComparedRun
 
@@ -410,3 +410,9 @@ def test_an_overlay_is_saved_with_the_names_of_its_curves(browser, tmp_path):
     assert rest[-1].startswith('"run1",16.6')
     assert len(rest) == 201
     assert page.complaints() == []
+
+
+def test_runs_without_settings_are_not_said_to_have_the_same():
+    blank, same = (Trace({}, {}, settings) for settings in ({}, {"lr": 0.1}))
+    for trace, words in ((blank, "log no settings"), (same, "log the same settings")):
+        assert words in tables.differing_settings([("a", trace), ("b", trace)]).note

@@ -201,14 +201,16 @@ def differing_settings(runs: Sequence[tuple[str, Trace]]) -> Grid:
     A row is a setting, or a run where there are more runs than settings.
     """
     traces = [trace for _, trace in runs]
+    # What the recorder adds is no setting: name, tags, id.
+    keys = {key for trace in traces for key in trace.settings if not key.startswith("rlvitals/")}
     differing = [
         name
-        for name in sorted({name for trace in traces for name in trace.settings})
+        for name in sorted(keys)
         if len({str(trace.settings.get(name, "")) for trace in traces}) > 1
-        and not name.startswith("rlvitals/")  # what the recorder adds: name, tags, id
     ]
     if not differing:
-        return Grid((), (), "None: the runs log the same settings.")
+        logged = "the runs log the same settings" if keys else "the runs log no settings"
+        return Grid((), (), f"None: {logged}.")
     values = [[str(trace.settings.get(name, "")) for name in differing] for trace in traces]
     names = [name for name, _ in runs]
     if len(differing) < len(runs):
