@@ -49,8 +49,9 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     judgement, as seconds since the epoch or an ISO 8601 date.
 
     Other arguments default to `RLVITALS_*` and `rlvitals.toml`, as on the command line; for a
-    trace only the arguments count. Raises UnreadableLog if the path cannot be read, UsageError for
-    an invalid argument.
+    trace only the arguments count. The `trace` of the diagnosis of a run folder with 16 MiB or more
+    of rows holds the points that were judged; `rlvitals.trace` reads all of them. Raises
+    UnreadableLog if the path cannot be read, UsageError for an invalid argument.
     """
     notebook.register()
     if isinstance(run, Trace):
