@@ -71,11 +71,12 @@ def course_of(values: Array) -> Course:
     One outlier at either end is clipped: it is no level.
     """
     width = max(1, len(values) // BLOCKS)
-    blocks = block_means(clip_outliers(values), width)
-    peak = int(blocks.argmax())
-    best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
-    noise = (noise_sd(values) or 0.0) / float(np.sqrt(width))
-    start = min(float(blocks[0]), _first_level(values, width, float(blocks[0])))
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near 1e308
+        blocks = block_means(clip_outliers(values), width)
+        peak = int(blocks.argmax())
+        best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
+        noise = (noise_sd(values) or 0.0) / float(np.sqrt(width))
+        start = min(float(blocks[0]), _first_level(values, width, float(blocks[0])))
     gain = best - float(blocks[0])
     return Course(blocks, width, peak, gain, best - start, best - end, noise)
 
