@@ -721,3 +721,6 @@ def test_what_several_programs_printed_is_not_mixed_with_the_run_beside(tmp_path
     ranks = {"rank_0.log": text, "rank_1.log": text, "logs/progress.csv": SB3}
     (run,) = sources.find(build(tmp_path / "ranks", ranks))
     assert len(run.files) == 3
+    chunks = {"chunk_1.log": text, "chunk_2.log": text, "logs/progress.csv": SB3}
+    (run,) = sources.find(build(tmp_path / "chunks", chunks))
+    assert len(run.files) == 3

@@ -133,10 +133,10 @@ def claims_single(path: Path, head: bytes) -> bool:
 def _has_rows(table: Table, head: bytes) -> bool:
     """Return True unless most rows have other numbers of cells, or no number: prose has commas."""
     rows = head[table.start :].decode(errors="replace").splitlines()
-    rows = [row for row in rows[:-1] or rows if row.strip()]  # the last one may be cut
-    cells = [row.split(table.delimiter) for row in rows]
-    fits = sum(len(row) == len(table.names) and any(map(_is_number, row)) for row in cells)
-    return 2 * fits >= len(rows)
+    rows = rows[:-1] or rows  # the last one may be cut
+    cells = [row.split(table.delimiter) for row in rows if row.strip()]
+    fits = [row for row in cells if len(row) == len(table.names) and {*map(_number, row)} != {None}]
+    return 2 * len(fits) >= len(cells)
 
 
 def split(path: Path, head: bytes) -> Mapping[str, Reader]:
@@ -194,15 +194,8 @@ def _are_names(cells: list[str]) -> bool:
     """Return True if a first row names columns: a table of numbers alone has no names."""
     words = Counter(re.sub(r" +\d+\Z", "", cell) for cell in cells)  # "Reward 1", "Reward 2"
     pairs = (c for c in cells if PRINTED_PAIR.search(c) and words[re.sub(r" +\d+\Z", "", c)] == 1)
-    are_texts = next(pairs, None) is None and not any(map(_is_number, filter(None, cells)))
+    are_texts = next(pairs, None) is None and all(_number(cell) is None for cell in cells)
     return 1 < len(cells) <= MAX_CSV_COLUMNS and are_texts
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return parse_number(cell) is not None
-    except ValueError:
-        return False
 
 
 def _table(file: BinaryIO, path: Path) -> Table:
@@ -364,11 +357,8 @@ class _Reading:
         constant = self.settings()
         texts = [key for key in self._texts if key not in constant]
         if texts:
-            more = (
-                ""
-                if len(texts) <= MAX_TEXT_COLUMNS
-                else f" and {len(texts) - MAX_TEXT_COLUMNS} more"
-            )
+            extra = len(texts) - MAX_TEXT_COLUMNS
+            more = f" and {extra} more" if extra > 0 else ""
             count = sum(self._left_out[key] for key in texts)
             names = ", ".join(f"`{key}`" for key in texts[:MAX_TEXT_COLUMNS])
             notes.append(f"{count:,} cells that are no numbers, left out: {names}{more}")

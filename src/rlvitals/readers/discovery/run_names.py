@@ -70,7 +70,7 @@ def own_name(file: Path) -> str:
     if lower.isdigit() and monitor:
         return ""
     is_part = (
-        re.fullmatch(r"(?:rank|worker|node|process|gpu)[-_.]?\d+", lower) is not None
+        re.fullmatch(r"(?:rank|worker|node|process|gpu|chunk|part)[-_.]?\d+", lower) is not None
         or lower in CONTENT_NAMES
         or lower in EVALUATION_NAMES
         or lower.startswith("ppo_metrics_")
