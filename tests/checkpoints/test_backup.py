@@ -473,7 +473,7 @@ def hanging():
 @pytest.mark.parametrize("calls", [0, 1, 3, 6, 8])
 def test_a_link_that_hangs_ends_the_round_and_the_next_completes(tmp_path, hanging, calls):
     run, target = recorded(tmp_path / "run"), f"hangs://{next(names)}"
-    one = open_target(target, stall=0.05)
+    one = open_target(target, stall=0.5)
     hanging.calls = iter([False] * calls + [True])
     with pytest.raises(BackupIncomplete, match="the link hangs: a call has not returned"):
         sync_once(run, one, patience=QUICK)
@@ -485,7 +485,7 @@ def test_a_link_that_hangs_ends_the_round_and_the_next_completes(tmp_path, hangi
 def test_a_training_ends_though_its_backup_hangs_and_is_told_what_is_not_there(tmp_path, hanging):
     kept, said, target = checkpoints(tmp_path / "run"), [], f"hangs://{next(names)}"
     save(kept, 50)
-    with rlvitals.Backup(tmp_path / "run", target, stall=0.05, tell=said.append) as backup:
+    with rlvitals.Backup(tmp_path / "run", target, stall=0.5, tell=said.append) as backup:
         patience = time.monotonic() + HANG_SECONDS
         while backup.last is None:
             assert time.monotonic() < patience
@@ -508,7 +508,7 @@ def test_a_last_round_is_done_though_the_one_before_it_hangs(tmp_path, hanging):
     kept, said, target = checkpoints(tmp_path / "run"), [], f"hangs://{next(names)}"
     save(kept, 50)
     hanging.calls = iter([True])
-    with rlvitals.Backup(tmp_path / "run", target, stall=0.1, tell=said.append):
+    with rlvitals.Backup(tmp_path / "run", target, stall=1.0, tell=said.append):
         save(kept, 100)
     assert "the link hangs" in said[0]
     assert "newest: checkpoint-100" in said[-1]
@@ -534,13 +534,17 @@ def test_a_link_that_is_slow_and_moves_is_waited_for(tmp_path, monkeypatch):
     """As long as bytes go through, the end of a training waits: a checkpoint is worth it."""
     real = filesystems.LocalFolder.write
 
+    waits = []
+
     def slow(self, name, chunks):
-        time.sleep(0.03)
+        waits.append(0.2)
+        time.sleep(waits[-1])
         real(self, name, chunks)
 
     monkeypatch.setattr(filesystems.LocalFolder, "write", slow)
-    with rlvitals.Backup(plain(tmp_path / "run"), tmp_path / "target", stall=0.1, tell=quiet):
+    with rlvitals.Backup(plain(tmp_path / "run"), tmp_path / "target", stall=1.0, tell=quiet):
         pass
+    assert sum(waits) > 1.0, "as a whole it takes longer than a link may stand still"
     assert whole(tmp_path / "target") == [50, 100]
 
 
