@@ -27,6 +27,7 @@ def ray(monkeypatch):
     """Ray, whose workers find this module; skipped where it is not installed."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
     module = pytest.importorskip("ray", reason="needs the extra rlvitals[ray]")
+    module.shutdown()  # Tune's modules, of another test, may have started one
     yield module
     module.shutdown()
 

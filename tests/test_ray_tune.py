@@ -80,3 +80,11 @@ def test_tune_s_files_have_the_numbers_of_ours(experiment):
     ]
     assert series[0] == series[1]
     assert len(series[0]) == 4
+
+
+def test_a_run_outside_of_a_trial_starts_no_ray(tmp_path):
+    """Ray starts itself where its context is asked for."""
+    ray.shutdown()
+    with rlvitals.start(tmp_path / "run") as run:
+        run.log(1, {"return": 1.0})
+    assert not ray.is_initialized()

@@ -56,8 +56,8 @@ def read(folder: Path, start: RunCursor | None = None) -> RunScan:
 def read_part(file: BlockFile, cursor: BlockCursor | None = None) -> RankScan:
     """Read a rank of an attempt as `read_file` does."""
     scan = read_file(file, cursor)
-    highest = max((int(rows.steps.max()) for rows in scan.scalars), default=0)
-    span = (int(scan.scalars[0].steps[0]), highest) if scan.scalars else None
+    logged = [rows.steps for rows in scan.scalars if len(rows.steps)]
+    span = (int(logged[0][0]), max(int(steps.max()) for steps in logged)) if logged else None
     return RankScan(file, scan, span)
 
 

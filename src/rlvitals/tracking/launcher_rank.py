@@ -55,9 +55,10 @@ def tune_experiment() -> str:
     """Return the name of the Ray Tune experiment whose trial this process is; "" outside of one."""
     ray, tune = sys.modules.get("ray"), sys.modules.get("ray.tune")
     try:
-        # Asked outside of a worker, Tune prints a warning.
-        if ray is None or tune is None or ray.get_runtime_context().get_actor_id() is None:
-            return ""
+        if ray is None or tune is None or not ray.is_initialized():
+            return ""  # to ask for its context would start a Ray
+        if ray.get_runtime_context().get_actor_id() is None:
+            return ""  # outside of a worker Tune prints a warning
         return str(tune.get_context().get_experiment_name() or "")
     except Exception:  # noqa: BLE001 - another library's, and a name only
         return ""
