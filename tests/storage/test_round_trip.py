@@ -90,3 +90,15 @@ def test_read_in_parts_is_read_as_a_whole(batches):
         writer.close()
         at_once = scan(path).scalars
         assert points(columns.series(parts)) == points(columns.series(at_once))
+
+
+def test_a_block_without_rows_is_read(tmp_path):
+    run, _, file = RunFolder.create(tmp_path / "run", About()).begin()
+    writer = Writer(file)
+    for steps in ([], [3, 7], []):
+        count = len(steps)
+        writer.scalars(("loss",), np.array(steps, np.int64), np.ones(count), np.ones((1, count)))
+        writer.flush()
+    writer.close()
+    (part,) = reader.read(run.path).parts
+    assert part.span == (3, 7)
