@@ -289,3 +289,8 @@ def test_a_printed_report_is_no_table(tmp_path):
     assert not plain_csv.claims(tmp_path / "report.txt", report.encode())
     with pytest.raises(UnreadableLog):
         rlvitals.diagnose(tmp_path / "report.txt")
+
+
+def test_a_quoted_delimiter_makes_no_prose_of_a_table(write):
+    rows = "".join(f'{1 / n:.3f},"lr, wd"\n' for n in range(1, 21))
+    assert len(read(write(f"loss,notes\n{rows}")).series["loss"]) == 20

@@ -134,7 +134,10 @@ def _has_rows(table: Table, head: bytes) -> bool:
     """Return True unless most rows have other numbers of cells, or no number: prose has commas."""
     rows = head[table.start :].decode(errors="replace").splitlines()
     rows = rows[:-1] or rows  # the last one may be cut
-    cells = [row.split(table.delimiter) for row in rows if row.strip()]
+    try:
+        cells = [row for row in csv.reader(rows, delimiter=table.delimiter) if "".join(row).strip()]
+    except csv.Error:
+        return False
     fits = [row for row in cells if len(row) == len(table.names) and {*map(_number, row)} != {None}]
     return 2 * len(fits) >= len(cells)
 
