@@ -59,13 +59,13 @@ def _fit_rule(rule: Rule, runs: Sequence[tuple[Mark, Trace]]) -> Fit | None:
                 fits.append((-hits, abs(log(value / threshold.default)), threshold, factor, value))
     if not fits:
         return Fit(rule.name, None, 0.0, healthy, len(loud), len(loud), len(faulted), caught({}))
-    misses, _, threshold, factor, value = min(fits, key=lambda candidate: candidate[:2])
+    negative_hits, _, threshold, factor, value = min(fits, key=lambda candidate: candidate[:2])
     held_out = 0
     for i, trace in enumerate(loud):
         without = _least_silent(rule, threshold, factor, [*loud[:i], *loud[i + 1 :]])
         held_out += without is None or _fires(rule, trace, {threshold.name: without})
     return Fit(
-        rule.name, threshold, value, healthy, len(loud), held_out, len(faulted), -misses
+        rule.name, threshold, value, healthy, len(loud), held_out, len(faulted), -negative_hits
     )  # fmt: skip
 
 

@@ -11,14 +11,13 @@ from rlvitals.rules.known_task import knows_way
 from rlvitals.rules.paid import longer_way
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome
 from rlvitals.signals.drawdown import drawdown
-from rlvitals.signals.finite import Array, clip_extremes
+from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_course import (
     BLOCKS,
     HALF,
     LAST,
     PLAIN,
     Course,
-    course_of,
     falls,
     late_loss,
 )
@@ -93,6 +92,6 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
         return None
     if series.steps[-1] < full(trace, name, series) or longer_way(trace, name):
         return None
-    if falls(course_of(clip_extremes(values))) > 1:
+    if falls(late.course) > 1:
         return None
     return replace(trend, state="fallen back", why="", best=late.best, last=late.last)

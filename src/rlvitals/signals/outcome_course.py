@@ -44,6 +44,7 @@ class LateLoss:
     Each caller states which share of the gain, and how many standard errors, it asks for.
     """
 
+    course: Course  # with the largest and the smallest value clipped
     best: float
     last: float
     gain: float  # from the level that the run begins with to the best tenth
@@ -120,6 +121,7 @@ def late_loss(values: Array) -> LateLoss:
     peak, best, last = int(levels.argmax()), float(levels.max()), float(levels[-1])
     low = bool((levels[-LAST:] < best - HALF * (best - last)).all())
     return LateLoss(
+        course=course,
         best=best,
         last=last,
         gain=best - float(course.blocks[course.peak]) + course.total_gain,

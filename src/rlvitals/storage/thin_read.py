@@ -104,6 +104,7 @@ class _RangePoints:
     def __init__(self, steps: tuple[int, int]) -> None:
         self._steps = steps
         self._attempts: list[list[Series]] = []
+        self._count = 0
         self._thinner: Thinner | None = None
 
     def begin_attempt(self) -> None:
@@ -120,7 +121,8 @@ class _RangePoints:
             self._thinner.add(inside)
             return
         self._attempts[-1].append(inside)
-        if sum(len(piece) for pieces in self._attempts for piece in pieces) > MAX_WHOLE_POINTS:
+        self._count += len(inside)
+        if self._count > MAX_WHOLE_POINTS:
             self._thin()
 
     def _thin(self) -> None:

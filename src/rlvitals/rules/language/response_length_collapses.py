@@ -26,10 +26,9 @@ from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import SHORT_WINDOW, below, start, window
+from rlvitals.rules.shapes import SHORT_WINDOW, below, end, start
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
-from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
 FACTOR = Threshold(
@@ -52,7 +51,7 @@ def check(trace: Trace) -> Answer:
     stretch = below(lengths, limit.value)
     if stretch is None:
         return Clear()
-    last = median(lengths.finite().tail(window(lengths)).values) or 0.0
+    last = end(lengths)
     if last > limit.value:
         return Clear()  # it is over
     trend = learning_trend(trace)

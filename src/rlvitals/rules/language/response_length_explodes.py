@@ -35,10 +35,9 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.held_out import evaluations, worsens
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above, start, window
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above, end, start
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
-from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
 FACTOR = Threshold(
@@ -69,7 +68,7 @@ def check(trace: Trace) -> Answer:
     stretch = above(lengths, limit.value)
     if stretch is None:
         return Clear()
-    last = median(lengths.finite().tail(window(lengths)).values) or 0.0
+    last = end(lengths)
     if last < limit.value:
         return Clear()  # it is over
     trend = learning_trend(trace)
