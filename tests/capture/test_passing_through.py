@@ -50,6 +50,21 @@ def test_a_training_that_only_prints_is_recorded_as_printed(tmp_path):
     assert "FAILED failed: ZeroDivisionError" in failed.stderr
 
 
+def test_output_beyond_a_limit_is_not_recorded_and_the_file_says_so(tmp_path):
+    script = f"""
+from pathlib import Path
+from rlvitals.capture import printed
+printed.MAX_OUTPUT_BYTES = 1000
+printed.follow(Path({str(tmp_path)!r}))
+for step in range(100):
+    print(f"{{step:99}}")
+"""
+    assert plain(tmp_path, script).returncode == 0
+    recorded = (tmp_path / "console.log").read_bytes()
+    assert [int(line) for line in recorded.splitlines()[:-1]] == list(range(10))
+    assert recorded.endswith(b"\nrlvitals: the output beyond this line is not recorded\n")
+
+
 def test_what_a_recorded_training_prints_is_not_kept_beside(tmp_path):
     script = "import wandb\nprint('step=1 reward=3')\nwandb.init()\nprint('step=2 reward=3')\n"
     script += "wandb.log({'reward': 1.0})\nwandb.finish()"

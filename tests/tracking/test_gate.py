@@ -277,6 +277,22 @@ def test_what_a_program_is_started_with_and_ends_with(tmp_path):
         assert word in whole, word
 
 
+def test_what_a_program_under_the_verb_prints(tmp_path):
+    planted = Planted()
+    lines = [*planted.texts("print"), *TOKENS.values()]
+    lines += [f"step={step} reward=3.0 tokens=512" for step in range(20)]
+    (tmp_path / "train.py").write_text(f"for line in {lines!r}:\n    print(line)\n")
+    words = ("run", "-o", "rec", "--", sys.executable, "train.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "rlvitals", *words],
+        cwd=tmp_path, capture_output=True, timeout=HANG_SECONDS, check=False,
+    )  # fmt: skip
+    assert planted.found_in(done.stdout)  # the terminal's affair
+    recorded = (tmp_path / "rec" / "console.log").read_bytes()
+    assert planted.found_in(recorded) == []
+    assert recorded.endswith(b"\nstep=19 reward=3.0 tokens=512\n")
+
+
 def _repository(code, planted):
     def git(*words):
         who = ("-c", "user.name=a", "-c", "user.email=a@b.example")

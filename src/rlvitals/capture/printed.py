@@ -1,6 +1,7 @@
 """Write what a program prints into the run folder, until a tracker records a run there.
 
-A training that only prints is read from this file as if its output had been saved by `| tee`.
+A training that only prints is read from this file as if its output had been saved by `| tee`, less
+the secrets in it.
 """
 
 import os
@@ -9,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from rlvitals.capture import calls
+
+MAX_OUTPUT_BYTES = 64e6  # of one process
 
 _folder: Path | None = None  # None: nothing is recorded
 _descriptor: int | None = None
@@ -45,24 +48,33 @@ def remove(folder: Path) -> None:
 
 
 def _record(_: object, text: object) -> None:
-    """Append whole lines. A progress bar, which goes back in its line, is left out."""
+    """Append whole lines without secrets. A progress bar, which goes back in its line, is left out.
+
+    Raises OSError.
+    """
     global _folder, _descriptor, _line, _bytes_written  # noqa: PLW0603 - as above
     if _folder is None or not isinstance(text, str) or "\r" in text:
         return
+    file = file_in(_folder)
     lines, newline, unfinished = text.rpartition("\n")
     if not newline:
         _line += text
         return
-    data = f"{_line}{lines}\n".encode(errors="backslashreplace")
-    _line, _bytes_written = unfinished, _bytes_written + len(data)
-    if not data.strip() and _descriptor is None:
+    from rlvitals.storage import redact  # noqa: PLC0415 - a process that prints nothing needs none
+
+    text, _line = redact.text(f"{_line}{lines}\n"), unfinished
+    if not text.strip() and _descriptor is None:
         return
-    if (_folder / "run.json").exists() if _descriptor is None else _bytes_written > 64e6:  # noqa: PLR2004
+    if _descriptor is None and (_folder / "run.json").exists():
         _folder = None
         return
+    data = text.encode(errors="backslashreplace")
+    _bytes_written += len(data)
+    if _bytes_written > MAX_OUTPUT_BYTES:
+        data, _folder = b"rlvitals: the output beyond this line is not recorded\n", None
     if _descriptor is None:
-        _folder.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         # The ranks of a launch and forked processes append to one file.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        _descriptor = os.open(file_in(_folder), flags, 0o644)
+        _descriptor = os.open(file, flags, 0o644)
     os.write(_descriptor, data)
