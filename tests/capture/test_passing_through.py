@@ -54,8 +54,7 @@ def test_output_beyond_a_limit_is_not_recorded_and_the_file_says_so(tmp_path):
     script = f"""
 from pathlib import Path
 from rlvitals.capture import printed
-printed.MAX_OUTPUT_BYTES = 1000
-printed.follow(Path({str(tmp_path)!r}))
+printed.follow(Path({str(tmp_path)!r}), max_bytes=1000)
 for step in range(100):
     print(f"{{step:99}}")
 """

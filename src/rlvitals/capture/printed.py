@@ -11,18 +11,16 @@ from pathlib import Path
 
 from rlvitals.capture import calls
 
-MAX_OUTPUT_BYTES = 64e6  # of one process
-
 _folder: Path | None = None  # None: nothing is recorded
 _descriptor: int | None = None
 _line = ""  # printed so far
-_bytes_written = 0
+_bytes_left = 0
 
 
-def follow(folder: Path) -> None:
-    """Record the lines that this process prints from now on."""
-    global _folder  # noqa: PLW0603 - one for the process
-    _folder = folder
+def follow(folder: Path, max_bytes: int = 64_000_000) -> None:
+    """Record the lines that this process prints from now on, up to `max_bytes`."""
+    global _folder, _bytes_left
+    _folder, _bytes_left = folder, max_bytes
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # closed by the parent process
             calls.follow(stream, "write", _record)
@@ -52,7 +50,7 @@ def _record(_: object, text: object) -> None:
 
     Raises OSError.
     """
-    global _folder, _descriptor, _line, _bytes_written  # noqa: PLW0603 - as above
+    global _folder, _descriptor, _line, _bytes_left  # noqa: PLW0603 - as above
     if _folder is None or not isinstance(text, str) or "\r" in text:
         return
     file = file_in(_folder)
@@ -69,8 +67,8 @@ def _record(_: object, text: object) -> None:
         _folder = None
         return
     data = text.encode(errors="backslashreplace")
-    _bytes_written += len(data)
-    if _bytes_written > MAX_OUTPUT_BYTES:
+    _bytes_left -= len(data)
+    if _bytes_left < 0:
         data, _folder = b"rlvitals: the output beyond this line is not recorded\n", None
     if _descriptor is None:
         file.parent.mkdir(parents=True, exist_ok=True)
