@@ -68,7 +68,7 @@ SETS: Mapping[str, tuple[str, str]] = {
     "*[a-z].csv": ("dev", "test"),
     "*-2.csv": ("new", "new"),
     "*-3.csv": ("dev3", "new3"),
-    "*-4.csv": ("new4", "new4"),
+    "*-4.csv": ("dev4", "new4"),
     "*-5.csv": ("dev5", "new5"),
 }
 UNSEEN = {"new", "new3", "new4", "new5"}

@@ -432,3 +432,22 @@ def test_the_text_and_the_field_are_there_once(tmp_path):
     assert diagnosis_json.diagnosis(found).count('"goes_on"') == 1
     over = as_text(rlvitals.diagnose(tmp_path / "run", live=False))
     assert "not known whether it goes on" not in over
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "tier-1/dqn-CartPole-v1/learning-rate-x1e-4-s2.csv.zst",
+        "tier-1/sac-Pendulum-v1/observation-noise-s100.csv.zst",
+    ],
+)
+def test_a_processor_that_adds_in_another_order_gives_the_same_answer(log):
+    command = [sys.executable, "-m", "rlvitals", "diagnose", str(ROOT.parent / "faults" / log)]
+    answers = [
+        subprocess.run(
+            [*command, "--json", "--finished", "--fail-on", "never"],
+            capture_output=True, check=True, env={**os.environ, **variables},
+        ).stdout
+        for variables in ({}, {"OPENBLAS_CORETYPE": "Nehalem"})
+    ]  # fmt: skip
+    assert answers[0] == answers[1]

@@ -36,8 +36,8 @@ def diagnoses(runs: Sequence[tuple[str, Diagnosis | VitalsError]]) -> str:
     return json_view.text_of(documents)
 
 
-def _document(result: Diagnosis) -> dict[str, Json]:
-    return {
+def _document(result: Diagnosis) -> Json:
+    content: Json = {
         "format": DIAGNOSIS_FORMAT,
         "run": plain(result.trace.name),
         "profile": plain(result.trace.profile),
@@ -60,6 +60,7 @@ def _document(result: Diagnosis) -> dict[str, Json]:
         "coverage": plain(result.coverage),
         "trace": plain(result.trace),
     }
+    return json_view.round_numbers(content)
 
 
 def _cause(rank: int, case: Case) -> Json:

