@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 import rlvitals
 from rlvitals import settings
-from rlvitals.following import file_tail
+from rlvitals.following.file_tail import FileTail
 from rlvitals.server import chart_data, run_files
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_files import Entry
@@ -117,7 +117,7 @@ def test_a_run_that_is_written_to_is_judged_as_if_it_were_read_whole(
                 run.log(step, {"rollout/ep_rew_mean": step / 100})
         run.flush()
 
-    monkeypatch.setattr(file_tail, "MAX_WHOLE_POINTS", 1000)
+    monkeypatch.setattr(FileTail, "max_points", 1000)
     monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 100_000)
     write(0, first_rows)
     live = open_run(tmp_path)
@@ -130,7 +130,7 @@ def test_a_run_that_is_written_to_is_judged_as_if_it_were_read_whole(
     assert live.series()[UNKNOWN].outline is not None
     live.judge(time.time())
     monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 1 << 40)
-    monkeypatch.setattr(file_tail, "MAX_WHOLE_POINTS", 1 << 40)
+    monkeypatch.setattr(FileTail, "max_points", 1 << 40)
     whole = open_run(tmp_path)
     assert whole.trace["optimiser/loss"].every == 1
     assert diagnosis_json.diagnosis(live.diagnosis) == diagnosis_json.diagnosis(whole.diagnosis)
@@ -161,7 +161,7 @@ def test_new_rows_of_a_thinned_run_are_published(tmp_path, monkeypatch):
 
 
 def test_a_log_whose_steps_often_go_back_is_not_thinned(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_tail, "MAX_WHOLE_POINTS", 1000)
+    monkeypatch.setattr(FileTail, "max_points", 1000)
     steps = [4 * block + row for block in range(5000) for row in (2, 0, 1, 3)]
     rows = [f"{step},{step % 7}" for step in steps]
     (tmp_path / "long").mkdir()

@@ -99,9 +99,8 @@ def test_every_column_of_pixels_has_its_extremes(values, width, data):
         found = downsample.points(series, width, first, last)
     ends = sorted(data.draw(st.lists(st.integers(0, len(values)), max_size=4)))
     pieces = [series.where(slice(*pair)) for pair in pairwise((0, *ends, len(values)))]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(downsample, "MAX_KEPT_POINTS", data.draw(st.sampled_from([0, 10, 1000])))
-        in_pieces = downsample.points_of_pieces(pieces_walk(pieces), width, first, last)
+    batch_points = data.draw(st.sampled_from([0, 10, 1000]))
+    in_pieces = downsample.points_of_pieces(pieces_walk(pieces), width, first, last, batch_points)
     for name in ("steps", "times", "values", "nan", "above", "below", "count"):
         np.testing.assert_array_equal(getattr(in_pieces, name), getattr(found, name))
     inside = np.ones(len(steps), bool) if first is None else (steps >= first) & (steps <= last)

@@ -88,7 +88,7 @@ class FileState:
         series = self.columns.series()
         columns = ThinBuffer({})
         columns.add(series)
-        if columns.is_resumed_too_often or without_repeats(series) is not series:
+        if columns.has_too_many_seams or without_repeats(series) is not series:
             return False
         self.columns = columns
         return True

@@ -25,7 +25,6 @@ RETRY_SECONDS = (
 )
 FAILURE_SECONDS = 3.0  # seconds that a failure must stand: it may be in the middle of a write
 MAX_MOVED_ENTRIES = 1000  # of a folder, among which a file that was moved away is sought
-MAX_WHOLE_POINTS = 2_000_000  # of a file that is thinned when it has more: 48 MB
 
 Sign = tuple[int, int, int]  # bytes, time of the last change in ns, inode
 
@@ -41,6 +40,8 @@ class NewPoints:
 
 class FileTail:
     """A file and the log that was read of it so far."""
+
+    max_points = 2_000_000  # of a file that is thinned when it has more: 48 MB
 
     def __init__(
         self,
@@ -113,11 +114,11 @@ class FileTail:
     def _thin(self) -> None:
         """Thin a file that has become large, unless its steps go back too often."""
         columns = self.state.columns
-        if isinstance(columns, ThinBuffer) and columns.is_resumed_too_often:
+        if isinstance(columns, ThinBuffer) and columns.has_too_many_seams:
             self._thins, self.state = False, FileState(self.reader)
             log, self._cursor = self.reader.read(self.path, None)
             self.state.add(log)
-        elif self._thins and not self.is_thin and columns.points > MAX_WHOLE_POINTS:
+        elif self._thins and not self.is_thin and columns.points > self.max_points:
             self._thins = self.state.try_thin()
 
     def look(self, time_s: float) -> NewPoints | None:

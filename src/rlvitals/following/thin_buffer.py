@@ -8,8 +8,6 @@ import numpy as np
 from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Series
 
-MAX_SEAMS = 64  # places where steps go back: a log with more is no run that was resumed
-
 
 class ThinBuffer:
     """Thinned columns by key: `add` new points, and read the columns at any time.
@@ -39,17 +37,17 @@ class ThinBuffer:
         return max((step for step in steps if step is not None), default=None)
 
     @property
-    def is_resumed_too_often(self) -> bool:
-        """Whether the steps of a key went back more than MAX_SEAMS times."""
-        return max(self._seams.values(), default=0) > MAX_SEAMS
+    def has_too_many_seams(self) -> bool:
+        """Whether the steps of a key went back more often than those of a run that was resumed."""
+        return max(self._seams.values(), default=0) > 64  # noqa: PLR2004 - attempts of a run
 
     def add(self, series: Mapping[str, Series]) -> None:
-        """Append points to their keys; nothing where `is_resumed_too_often` has become true."""
+        """Append points to their keys; nothing where `has_too_many_seams` has become true."""
         for key, column in series.items():
             thinner = self._thinners.setdefault(key, Thinner())
             starts = np.flatnonzero(column.steps[1:] < column.steps[:-1]) + 1
             self._seams[key] += starts.size
-            if self.is_resumed_too_often:
+            if self.has_too_many_seams:
                 return
             for begin, end in zip((0, *starts), (*starts, len(column)), strict=True):
                 piece = column.where(slice(begin, end))

@@ -172,9 +172,9 @@ class LiveRun:
         if old is None or is_anew:
             return None
         thin = {name for name, series in self._trace.series.items() if series.outline is not None}
-        before = {name: series for name, series in old.series.items() if name not in thin}
-        after = {name: each for name, each in self._trace.series.items() if name not in thin}
-        points = find_new_points(before, after)
+        old_series = {name: series for name, series in old.series.items() if name not in thin}
+        series = {name: each for name, each in self._trace.series.items() if name not in thin}
+        points = find_new_points(old_series, series)
         return None if points is None else {**self._name_points(news), **points}
 
     def _name_points(self, news: Mapping[Path, NewPoints]) -> dict[str, Series]:

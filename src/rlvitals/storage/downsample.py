@@ -15,7 +15,6 @@ from rlvitals.types import Series
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
-MAX_KEPT_POINTS = 1 << 18  # of pieces, until they are reduced together
 MIN_LOOP_POINTS = 100  # points of a column, from which on it is looked at by itself
 
 
@@ -63,9 +62,15 @@ Walk = Callable[[Callable[[Series], None]], None]  # calls a function with each 
 
 
 def points_of_pieces(
-    walk: Walk, width: int, first: int | None = None, last: int | None = None
+    walk: Walk,
+    width: int,
+    first: int | None = None,
+    last: int | None = None,
+    batch_points: int = 1 << 18,
 ) -> Points | None:
     """Return `points` of a series whose pieces `walk` goes through; None for a series without any.
+
+    So many `batch_points` of the pieces are kept until they are reduced together.
 
     Where an end of the range is not given, the pieces are gone through twice: the columns of pixels
     are placed by the steps.
@@ -79,7 +84,8 @@ def points_of_pieces(
     if first is None or last is None:
         walk(add_ends)
     low = min(ends, default=0) if first is None else first
-    pixels = _Pixels(width, low, max(ends, default=low) if last is None else last)
+    high = max(ends, default=low) if last is None else last
+    pixels = _Pixels(width, low, high, batch_points)
     walk(pixels.add)
     return pixels.points() if pixels.is_logged else None
 
@@ -90,12 +96,13 @@ class _Pixels:
     Of the pieces only what their columns of pixels show is kept: `points` of that is the same.
     """
 
-    def __init__(self, width: int, low: int, high: int) -> None:
+    def __init__(self, width: int, low: int, high: int, batch_points: int) -> None:
         """Show the steps `low` to `high`, both included."""
         if width < 1:
             raise ValueError("a plot has at least one column")
         self.is_logged = False  # whether a piece was added
         self._width, self._low, self._high = width, low, high
+        self._batch_points = batch_points
         self._kept: list[Series] = []
         self._kept_points = self._count = 0
 
@@ -109,7 +116,7 @@ class _Pixels:
         shown = self._select(visible)
         self._kept.append(shown)
         self._kept_points += len(shown)
-        if self._kept_points > MAX_KEPT_POINTS:
+        if self._kept_points > self._batch_points:
             self._kept, self._kept_points = [self._select(_concatenate(self._kept))], 0
 
     def points(self) -> Points:

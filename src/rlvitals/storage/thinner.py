@@ -22,8 +22,6 @@ Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
 Kind = TypeVar("Kind", np.int64, np.float64)
-MAX_WAITING_POINTS = 1 << 16  # as they are they take as much memory as the buckets
-MAX_WAITING_PIECES = 64
 
 
 class Slot(IntEnum):
@@ -111,9 +109,12 @@ class _Buckets:
 class Thinner:
     """The kept points of one metric, attempt after attempt; memory does not grow with the run."""
 
-    def __init__(self, batch_points: int = 1 << 18) -> None:
-        """Start without points. `batch_points` are looked at together: they fit in a cache."""
-        self._batch_points = batch_points
+    def __init__(self, batch_points: int = 1 << 18, waiting_points: int = 1 << 16) -> None:
+        """Start without points. `batch_points` are looked at together: they fit in a cache.
+
+        `waiting_points` are put in buckets together: as they are they take as much memory.
+        """
+        self._batch_points, self._waiting_points = batch_points, waiting_points
         self.count = 0
         self.is_ascending = True  # no attempt's steps go back
         self._waiting: list[Series] = []  # points that are not in buckets yet
@@ -148,13 +149,13 @@ class Thinner:
             self._seam_points -= len(seam)
         self._last = series.where(np.array([-1]))
         self.count += len(series)
-        if self.count - self._settled >= MAX_WAITING_POINTS:
+        if self.count - self._settled >= self._waiting_points:
             self._waiting.append(series)
             self.settle()
             return
         # A copy: no view holds the block that it was read from.
         self._waiting.append(series.where(np.arange(len(series))))
-        if len(self._waiting) >= MAX_WAITING_PIECES:
+        if len(self._waiting) >= 64:  # noqa: PLR2004 - a row each, of a run that grows slowly
             self._waiting = [concatenate_series(self._waiting)]
 
     @property
