@@ -6,7 +6,9 @@ then. The spike is one point among all. The delay is the time from the write of 
 that holds it. RUNS run folders are served once with an empty index and once more. VIEWERS browsers
 listen to one stream of messages, of ours and of a bare starlette loop. A compacted run of
 LARGE_POINTS, in one metric and in METRICS of them, is opened, and zoomed into at once and after
-REST_SECONDS; the peak is of the server's memory from its start until the first chart.
+REST_SECONDS; the peak is of the server's memory from its start until the first chart. A run of
+LARGE_POINTS that is not compacted is opened while rows are written to it; its peak is until the
+last of them was served.
 """
 
 import asyncio
@@ -38,6 +40,7 @@ from starlette.routing import Route
 
 import rlvitals
 from rlvitals.server.channel import Channel
+from rlvitals.storage.blocks import Writer
 
 POINTS, SPIKE, PEAK = 100_000, 61_803, 500.0
 RUNS = 5_000
@@ -187,6 +190,36 @@ def large(folder: Path, metrics: int = 1) -> None:
               f"zoom {zoom:.2f} s; at rest {rest:.0f} MB, zoom {zoom_after:.2f} s")  # fmt: skip
 
 
+def growing(folder: Path) -> None:
+    """Open a large run that is written to, ask for its pixels, and wait for its new rows."""
+    run = rlvitals.start(str(folder / "long"), framework="sb3", flush_seconds=0.05)
+    run.log(0, {"train/loss": 0.0})
+    run.flush()
+    writer = Writer(next((folder / "long/blocks").glob("*.rlv")))
+    block = 1 << 16
+    for first in range(1, LARGE_POINTS, block):
+        steps = np.arange(first, min(first + block, LARGE_POINTS))
+        values = np.where(steps == LARGE_POINTS // 3, PEAK, steps % 7.0)
+        writer.scalars(("train/loss",), steps, np.full(len(steps), time.time()), values[None])
+        writer.flush()
+    with Server("rlvitals", "serve", str(folder), "--port", str(PORT)) as server:
+        start = until(lambda: b'"columns"' in answer(OURS))
+        cpu, _ = server.numbers()
+        word = "kept" if is_packed_spike(answer(OURS)) else "lost"
+        pixels = f"http://127.0.0.1:{PORT}/api/pixels?key=long&metric=train/loss&width=1000"
+        drawing = until(lambda: PEAK in json.loads(answer(pixels))["values"])
+        delays = []
+        for step in range(LARGE_POINTS, LARGE_POINTS + 20):
+            run.log(step, {"train/loss": 3.0})
+            delays.append(until(lambda: step in json.loads(answer(ROWS % (step, step)))["steps"]))  # noqa: B023 - called at once
+        total, _ = server.numbers()
+        print(f"{LARGE_POINTS:,} points, written to: first chart {start:.1f} s, CPU {cpu:.1f} s, "
+              f"peak {server.peak():.0f} MB, spike {word}, pixels {drawing:.1f} s, "
+              f"row served in {max(delays):.2f} s, CPU {total:.1f} s")  # fmt: skip
+    writer.abandon()
+    run.finish()
+
+
 def viewers(_: Path) -> None:
     """Compare the CPU time of a channel of ours with that of a bare loop."""
     costs = {}
@@ -277,7 +310,10 @@ def main() -> None:
     def large_wide(folder: Path) -> None:
         large(folder, METRICS)
 
-    for measure in (ours, theirs, viewers, large, large_wide, fleet):
+    measures = (ours, theirs, viewers, large, large_wide, growing, fleet)
+    for measure in measures:
+        if sys.argv[1:] and measure.__name__ not in sys.argv[1:]:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
             measure(Path(folder, "runs"))

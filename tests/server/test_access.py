@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import socket
+from urllib.parse import urlsplit
 
 import pytest
 from served import build, record, until
@@ -214,3 +216,15 @@ def test_who_can_change_runs_needs_the_printed_address(root, capsys, monkeypatch
             assert client.post("/api/mark", json={}).status_code in {401, 403}
             assert client.get(f"/?token={address.partition('token=')[2]}").status_code == 303
             assert client.get("/").status_code == 200
+
+
+def test_browsers_can_connect_once_the_address_is_printed(tmp_path, monkeypatch):
+    opened = []
+
+    def open_page(url):
+        opened.append(socket.create_connection(("127.0.0.1", urlsplit(url).port)))
+
+    monkeypatch.setattr("webbrowser.open", open_page)
+    monkeypatch.setattr(app.Server, "run", lambda _, listeners: listeners[0].close())
+    assert main(["serve", str(tmp_path), "--port", "0", "--open"]) == 0
+    opened[0].close()

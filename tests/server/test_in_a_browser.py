@@ -133,9 +133,20 @@ def test_rows_come_while_the_page_is_open_and_a_deleted_run_is_said(show, root):
         "[...document.querySelectorAll('.chart')[0].querySelectorAll('.grid text')]"
         ".some(t => t.textContent === '500')"
     )
+    hide(page, hidden=True)  # as a tab behind others
+    assert page.run("document.getElementById('connection').textContent") == "paused"
+    write(run, range(35, 40))
+    hide(page, hidden=False)
+    page.until(f"document.getElementById('step').textContent === '{40 * 1024:,}'")
     run.finish()
     shutil.rmtree(root / "growing")
     page.until("document.getElementById('news').textContent.includes('deleted')")
+
+
+def hide(page, *, hidden):
+    value = str(hidden).lower()
+    page.run(f"Object.defineProperty(document, 'hidden', {{ value: {value}, configurable: true }})")
+    page.run("void document.dispatchEvent(new Event('visibilitychange'))")
 
 
 OUTCOME = "document.querySelector('.chart')"

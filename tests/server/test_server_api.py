@@ -119,8 +119,42 @@ def test_verdicts_are_kept_for_the_next_start_and_the_folder_is_not_written(root
         assert rows(client) == old  # at once: nothing is judged again
 
 
+def find_in(page, text):
+    return page if text in page else ""
+
+
+def test_runs_are_listed_though_the_index_is_deleted(root, client, cache):
+    until(lambda: len(judged(client)) == 2)
+    shutil.rmtree(cache)
+    record(root / "later")
+    assert until(lambda: [r for r in judged(client) if r["key"] == "later"])
+    assert client.get("/api/runs?search=later").json()["total"] == 1
+
+
+def test_a_run_that_cannot_be_read_is_not_said_to_have_finished(root, client):
+    folder = root / "newer"
+    folder.mkdir()
+    (folder / "run.json").write_text('{"written_by": "rlvitals", "format": 99}')
+    row = until(lambda: next((r for r in judged(client) if r["key"] == "newer"), None))
+    assert (row["verdict"], row["state"], row["time"]) == ("unreadable", "unknown", None)
+
+
+def test_runs_are_compared_without_those_that_are_gone(root, client):
+    until(lambda: len(judged(client)) == 2)
+    record(root / "other")
+    until(lambda: len(judged(client)) == 3)
+    address = "/compare?key=good&key=other&key=bad&key=never"
+    assert "bad: deleted" not in client.get(address).text
+    shutil.rmtree(root / "bad")
+    page = until(lambda: find_in(client.get(address).text, "bad: deleted; shown as it was"))
+    assert "never: there is no such run." in page
+    answer = client.get("/api/compare?key=good&key=never")
+    assert (answer.status_code, answer.json()["problem"]) == (404, "never: there is no such run")
+
+
 def test_a_log_of_another_framework_is_a_run_too(root, client):
-    shutil.copytree("examples/failing", root / "sb3")
+    shutil.copytree("examples/failing", root.parent / "sb3")
+    (root.parent / "sb3").rename(root / "sb3")  # a half of it would be judged, too
     found = until(lambda: next((r for r in judged(client) if r["key"] == "sb3"), None))
     assert found["verdict"] == "collapsed"
     assert client.get("/run/sb3").status_code == 200
@@ -279,7 +313,7 @@ def test_a_group_has_the_band_of_its_runs():
         [rising, rising, line("6", (0, None, 100), (0.0, 10.0), (0, 400))], ("rate",)
     )
     assert group.spark[0] == 0
-    assert group.spark[-1] is None
+    assert group.spark[-1] is not None  # to the step that two of the three reach
     (alone,) = fleet_groups.group([line("7", (), (0.0, 0.0), (0, 0))], ())
     assert alone.spark == ()
 

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 import rlvitals
 from rlvitals import settings
+from rlvitals.following.file_tail import FileTail
 from rlvitals.server import chart_data, run_files
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_files import Entry
@@ -101,29 +102,71 @@ def test_a_spike_of_a_thinned_run_is_seen_and_served(recorded, monkeypatch):
         assert len(lines) == ROWS + 1
 
 
-def test_a_thinned_run_that_goes_on_is_read_whole(tmp_path, monkeypatch):
+@pytest.mark.parametrize("first_rows", [100, 20_000])  # small when it is opened, or large
+def test_a_run_that_is_written_to_is_judged_as_if_it_were_read_whole(
+    tmp_path, monkeypatch, first_rows
+):
+    run = rlvitals.start(str(tmp_path / "long"), framework="sb3", flush_seconds=0.05)
+    rng = np.random.default_rng(0)
+
+    def write(first, last):
+        for step in range(first, last):
+            value = SPIKE if step == SPIKE_STEP else rng.normal()
+            run.log(step, {"train/loss": value, UNKNOWN: value})
+            if step % 100 == 0:
+                run.log(step, {"rollout/ep_rew_mean": step / 100})
+        run.flush()
+
+    monkeypatch.setattr(FileTail, "max_points", 1000)
+    monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 100_000)
+    write(0, first_rows)
+    live = open_run(tmp_path)
+    for first in range(first_rows, first_rows + 30_000, 10_000):
+        write(first, first + 10_000)
+        live.look(time.time())
+    run.finish()
+    live.look(time.time())
+    assert live.trace["optimiser/loss"].every > 1
+    assert live.series()[UNKNOWN].outline is not None
+    live.judge(time.time())
+    monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 1 << 40)
+    monkeypatch.setattr(FileTail, "max_points", 1 << 40)
+    whole = open_run(tmp_path)
+    assert whole.trace["optimiser/loss"].every == 1
+    assert diagnosis_json.diagnosis(live.diagnosis) == diagnosis_json.diagnosis(whole.diagnosis)
+    assert live.series_near(["optimiser/loss"], (SPIKE_STEP, SPIKE_STEP))[
+        "optimiser/loss"
+    ].values.tolist() == [SPIKE]
+
+
+def test_new_rows_of_a_thinned_run_are_published(tmp_path, monkeypatch):
     monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 1000)
     record(tmp_path / "long")
     run = open_run(tmp_path)
     assert run.trace["optimiser/loss"].every > 1
     run.look(time.time())
     assert not run.needs_judging(time.time())
+    sent = []
+    monkeypatch.setattr(run.channel, "publish", lambda name, content: sent.append((name, content)))
     record(tmp_path / "long", ROWS, ROWS + 50)
     run.look(time.time())
+    (kind, content), *others = sent
+    assert (kind, content["last"], others) == ("points", ROWS + 49, [])
+    assert set(content["points"]) == {"optimiser/loss", "exploration/entropy"}
+    values = content["points"]["exploration/entropy"]["values"]
+    drawn = np.frombuffer(base64.b64decode(values["b"]), f"<f{values['f']}")
+    assert drawn.tolist() == [1.0 + step % 3 for step in range(ROWS, ROWS + 50)]
+    loss = run.trace["optimiser/loss"]
+    assert (loss.every > 1, loss.count, loss.steps[-1]) == (True, ROWS + 50, ROWS + 49)
+
+
+def test_a_log_whose_steps_often_go_back_is_not_thinned(tmp_path, monkeypatch):
+    monkeypatch.setattr(FileTail, "max_points", 1000)
+    steps = [4 * block + row for block in range(5000) for row in (2, 0, 1, 3)]
+    rows = [f"{step},{step % 7}" for step in steps]
+    (tmp_path / "long").mkdir()
+    (tmp_path / "long" / "log.csv").write_text("\n".join(["step,loss", *rows, ""]))
+    run = open_run(tmp_path)
+    run.look(time.time())
     assert run.trace["optimiser/loss"].every == 1
-    assert len(run.trace["optimiser/loss"]) == ROWS + 50
-    assert run.needs_judging(time.time())
-
-
-def test_a_run_that_is_written_to_is_not_thinned(tmp_path, monkeypatch):
-    monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 1000)
-    run = rlvitals.start(str(tmp_path / "long"), framework="sb3", flush_seconds=0.05)
-    for step in range(20_000):
-        run.log(step, {"train/loss": float(step % 7)})
-    run.flush()
-    live = open_run(tmp_path)
-    run.log(20_000, {"train/loss": 1.0})
-    run.finish()
-    assert np.all(live.trace["optimiser/loss"].steps == np.arange(20_000))
-    live.look(time.time())
-    assert live.trace.last_step == 20_000
+    assert len(run.trace["optimiser/loss"]) == 20_000

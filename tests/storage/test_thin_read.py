@@ -130,8 +130,12 @@ def record(folder, state, attempts):
 
 def both_logs(path, monkeypatch):
     monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 1000)
-    whole, thinned = native.read(path, None)[0], native.read_thin(path)
-    return whole, thinned
+    whole, cursor = native.read(path, None)
+    reading = native.read_thin(path)
+    if reading is None:
+        return whole, None
+    assert reading.cursor == cursor  # both continue at the same row
+    return whole, reading.whole_log()
 
 
 @pytest.mark.parametrize("name", RUNS)

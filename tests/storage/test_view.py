@@ -1,5 +1,7 @@
 """Looking into a run: last values, one metric, a range, what came since, what a plot shows."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from native_runs import points, record, write
 
 from rlvitals import storage
-from rlvitals.storage import downsample, reader
+from rlvitals.storage import downsample, reader, thin_read
 from rlvitals.storage.blocks import Writer
 from rlvitals.storage.compact import compact, pack
 from rlvitals.storage.run_folder import About, RunFolder
@@ -95,6 +97,12 @@ def test_every_column_of_pixels_has_its_extremes(values, width, data):
     with pytest.MonkeyPatch.context() as patched:  # columns all at once, and one by one
         patched.setattr(downsample, "MIN_LOOP_POINTS", data.draw(st.sampled_from([0, 1000])))
         found = downsample.points(series, width, first, last)
+    ends = sorted(data.draw(st.lists(st.integers(0, len(values)), max_size=4)))
+    pieces = [series.where(slice(*pair)) for pair in pairwise((0, *ends, len(values)))]
+    batch_points = data.draw(st.sampled_from([0, 10, 1000]))
+    in_pieces = downsample.points_of_pieces(pieces_walk(pieces), width, first, last, batch_points)
+    for name in ("steps", "times", "values", "nan", "above", "below", "count"):
+        np.testing.assert_array_equal(getattr(in_pieces, name), getattr(found, name))
     inside = np.ones(len(steps), bool) if first is None else (steps >= first) & (steps <= last)
     assert found.count == inside.sum()
     if not inside.any():
@@ -120,6 +128,14 @@ def test_every_column_of_pixels_has_its_extremes(values, width, data):
             assert [s for s in marks.tolist() if _column(s, low, high, width) == at] == expected
 
 
+def pieces_walk(pieces):
+    def walk(add):
+        for piece in pieces:
+            add(piece)
+
+    return walk
+
+
 def _column(step, low, high, width):
     """The column of pixels of a step: the last one that begins at or before it."""
     span = int(high) - int(low) + 1
@@ -133,3 +149,18 @@ def test_the_widest_steps_do_not_overflow():
     assert found.values.tolist() == [1.0, 2.0, 3.0]
     with pytest.raises(ValueError, match="at least one"):
         downsample.points(Series(steps, np.zeros(3), np.zeros(3)), 0)
+
+
+def test_the_pixels_of_a_metric_are_read_block_by_block(run):
+    with storage.open(str(run.path)) as view:
+        for key in ("loss", "kl"):
+            for steps in ((None, None), (50, 120), (900, 1000)):
+                expected = downsample.points(view.series(key), 7, *steps)
+                streamed = thin_read.read_pixels(run.path, key, 7, *steps)
+                for found in (view.m4(key, 7, *steps), streamed):
+                    assert found.count == expected.count
+                    assert found.steps.tolist() == expected.steps.tolist()
+                    np.testing.assert_array_equal(found.values, expected.values)
+        with pytest.raises(KeyError):
+            view.m4("no such", 7)
+    assert thin_read.read_pixels(run.path, "no such", 7) is None

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import rlvitals
+from rlvitals import cli
 from rlvitals.cli.watch import read_console
 from rlvitals.types import Series
 from rlvitals.views import braille
@@ -53,6 +55,18 @@ def test_no_run_and_many_runs(columns, rows):
     many = [WatchedRun(f"run_{number}", "over") for number in range(200)]
     screen = plain(frame(many, 150, columns, rows, HEAD), width=max(columns, 60))
     assert "run_150" in screen
+
+
+def test_a_run_that_cannot_be_read_is_not_said_to_be_pending(tmp_path, capsys):
+    (tmp_path / "newer").mkdir()
+    (tmp_path / "newer" / "run.json").write_text('{"written_by": "rlvitals", "format": 99}')
+    (tmp_path / "whole").mkdir()
+    shutil.copy(RUNS / "ppo-cartpole-healthy" / "run.csv", tmp_path / "whole")
+    assert cli.main(["watch", str(tmp_path), "--once"]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    (line,) = [line for line in lines if line.startswith(" unreadable newer")]
+    assert "a run folder of format 99" in line
+    assert not any("not judged yet" in line for line in lines[1:])
 
 
 @pytest.mark.parametrize(

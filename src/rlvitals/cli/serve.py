@@ -137,12 +137,13 @@ def _start_alerts(
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Return a bound socket. Raises UsageError where the address cannot be used."""
+    """Return a socket that browsers wait at. Raises UsageError for an address in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen()  # before the address is printed, which a person or a program opens
     except (OSError, OverflowError) as error:
         listener.close()
         reason = getattr(error, "strerror", None) or error

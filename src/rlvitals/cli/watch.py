@@ -94,7 +94,13 @@ def _list_runs(watch: "Watch") -> "list[WatchedRun]":
 
     time_s = clock.now()
     runs = [
-        WatchedRun(each.name, each.state(time_s), each.diagnosis, read_console(each.run.root))
+        WatchedRun(
+            each.name,
+            each.state(time_s),
+            each.diagnosis,
+            read_console(each.run.root),
+            each.problem if each.diagnosis is None else "",
+        )
         for each in watch.unique_runs
     ]
     return sorted(runs, key=lambda run: (run.state != "growing", _badness(run), run.name))

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rlvitals.following.append_buffer import AppendBuffer
+from rlvitals.following.thin_buffer import ThinBuffer
+from rlvitals.metrics.steps.resume import without_repeats
 from rlvitals.readers.discovery.join import newest_rows
 from rlvitals.readers.formats.lines import REPLACED_NOTE, REWRITTEN_NOTE, TORN_NOTE
 from rlvitals.readers.reader import Reader
@@ -24,7 +26,7 @@ class FileState:
 
     def __init__(self, reader: Reader) -> None:
         """Start empty, for the readings of `reader`."""
-        self.columns = AppendBuffer()
+        self.columns: AppendBuffer | ThinBuffer = AppendBuffer()
         self._reader = reader
         self._last: Log | None = None
         self._settings: dict[str, Setting] = {}
@@ -75,6 +77,21 @@ class FileState:
     def series(self) -> Mapping[str, Series]:
         """Return the current columns."""
         return self.columns.series()
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether only thinned points are kept."""
+        return isinstance(self.columns, ThinBuffer)
+
+    def try_thin(self) -> bool:
+        """Keep thinned points from now on; return False where rows repeat or often go back."""
+        series = self.columns.series()
+        columns = ThinBuffer({})
+        columns.add(series)
+        if columns.has_too_many_seams or without_repeats(series) is not series:
+            return False
+        self.columns = columns
+        return True
 
 
 def _append_items(items_by_key: dict[str, list[T]], new: Mapping[str, Sequence[T]]) -> None:

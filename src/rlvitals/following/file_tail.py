@@ -13,6 +13,7 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.append_buffer import find_new_points, is_continuation
 from rlvitals.following.file_state import FileState
+from rlvitals.following.thin_buffer import ThinBuffer
 from rlvitals.readers.discovery.join import concatenate_series
 from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.reader import Cursor, Reader
@@ -40,8 +41,20 @@ class NewPoints:
 class FileTail:
     """A file and the log that was read of it so far."""
 
-    def __init__(self, path: Path, reader: Reader, previous: "FileTail | None" = None) -> None:
-        """Start with nothing read. `before`: an older version of this file."""
+    max_points = 2_000_000  # of a file that is thinned when it has more: 48 MB
+
+    def __init__(
+        self,
+        path: Path,
+        reader: Reader,
+        previous: "FileTail | None" = None,
+        *,
+        thins: bool = False,
+    ) -> None:
+        """Start with nothing read. `previous`: an older version of this file.
+
+        `thins`: of a large file only thinned points are kept, and new ones are added to them.
+        """
         self.path, self.reader = path, reader
         self.state = FileState(reader)
         self.problem: UnreadableLog | None = None
@@ -53,14 +66,12 @@ class FileTail:
         self._changed: float | None = None  # time of a change on a coarse clock
         self._before = previous.state if previous else None
         self._read = False
-        self._thin_log: Log | None = None
+        self._thins = thins
         self._short: float | None = None  # time since which it is shorter than what was read
 
     @property
     def log(self) -> Log | UnreadableLog:
         """The log read so far, even if the file is unreadable now; else the error."""
-        if self._thin_log is not None:
-            return self._thin_log
         return self.problem if self.problem is not None and not self._read else self.state.log()
 
     @property
@@ -82,31 +93,52 @@ class FileTail:
         self.state = FileState(self.reader)
         self._cursor, self._read = None, False
 
-    def look_thin(self) -> bool:
-        """Read a large file with thinned series; return False for one that `look` should read.
+    @property
+    def is_thin(self) -> bool:
+        """Whether only thinned points are kept."""
+        return self.state.is_thin
 
-        A look at a changed file reads it whole, from its beginning.
-        """
-        signs = self._sign()
+    def _read_thin(self) -> bool:
+        """Begin with a large file's thinned points; return False for one that is read whole."""
         try:
-            self._thin_log = self.reader.read_thin(self.path) if self.reader.read_thin else None
+            reading = self.reader.read_thin(self.path) if self.reader.read_thin else None
         except (OSError, UnreadableLog):
             return False
-        self._signs = signs if self._thin_log is not None else ()
-        return self._thin_log is not None
+        if reading is None:
+            return False
+        self.state.columns = ThinBuffer(reading.thinners)
+        self.state.add(reading.log)
+        self._cursor, self._read = reading.cursor, True
+        return True
+
+    def _thin(self) -> None:
+        """Thin a file that has become large, unless its steps go back too often."""
+        columns = self.state.columns
+        if isinstance(columns, ThinBuffer) and columns.has_too_many_seams:
+            self._thins, self.state = False, FileState(self.reader)
+            log, self._cursor = self.reader.read(self.path, None)
+            self.state.add(log)
+        elif self._thins and not self.is_thin and columns.points > self.max_points:
+            self._thins = self.state.try_thin()
 
     def look(self, time_s: float) -> NewPoints | None:
         """Read new points; None if there are none."""
         signs = self._sign()
         if signs == self._signs and not self._needs_retry(time_s):
             return None
-        self._tried, self._thin_log = time_s, None
+        self._tried = time_s
         if signs != self._signs:
             coarse = bool(signs) and signs[0][1] % 10**9 == 0
             self._changed = time_s if coarse else None
         moved = bool(signs) and bool(self._signs) and signs[0][2] != self._signs[0][2]
         remainder = self._read_moved_file(self._signs[0][2]) if moved else None
         self._signs = signs
+        if self._thins and not self._read and self._read_thin():
+            return NewPoints({}, first=True)
+        return self._read_on(remainder, time_s)
+
+    def _read_on(self, remainder: Log | None, time_s: float) -> NewPoints | None:
+        """Read what follows; `remainder`: the end of the previous file of this name."""
         try:
             log, cursor = self.reader.read(self.path, self._cursor)
         except UnreadableLog as error:
@@ -128,6 +160,7 @@ class FileTail:
                 _join(remainder, news) if remainder is not None and news and not news.anew else news
             )
         self.state.add(log)
+        self._thin()
         return NewPoints(log.series, first=first) if log.series else None
 
     def _needs_retry(self, time_s: float) -> bool:
@@ -165,6 +198,7 @@ class FileTail:
             return NewPoints(log.series)
         self.state = FileState(self.reader)
         self.state.add(log)
+        self._thin()
         if tails is None:
             return NewPoints(log.series, anew=True)
         return NewPoints(tails) if tails else None

@@ -71,6 +71,12 @@ class FollowedRun:
         return sum(file.state.columns.points for file in self._files.values())
 
     @property
+    def problem(self) -> str:
+        """Why none of its files can be read; empty where one can."""
+        problems = [file.problem.problem for file in self._files.values() if file.problem]
+        return problems[0] if problems and len(problems) == len(self._files) else ""
+
+    @property
     def is_read(self) -> bool:
         """Whether its files were read at least once."""
         return self._found

@@ -17,7 +17,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
-from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.reader import Cursor, Reader, ThinReading
 from rlvitals.storage import blocks, frames, reader, run_folder, thin_read, typed
 from rlvitals.storage.blocks import BlockCursor, Scan, ScanBuilder
 from rlvitals.storage.columns import concatenate_tables
@@ -70,15 +70,17 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     return log, _Cursor(contents.cursor, ends)
 
 
-def read_thin(path: Path) -> Log | None:
+def read_thin(path: Path) -> ThinReading | None:
     """Read a large run with its metrics thinned; None for a run that is read whole. Raises OSError.
 
     A run is read whole if it is small, damaged, or its steps go back within an attempt.
     """
     if bare(path).name != RUN_FILE or (result := thin_read.read(path.parent)) is None:
         return None
-    contents, series = result
-    return _build_log(path, _read_info(path), contents, series, tuple(_end_events(contents)))
+    contents, thinners = result
+    ends = tuple(_end_events(contents))
+    log = _build_log(path, _read_info(path), contents, {}, ends)
+    return ThinReading(log, _Cursor(contents.cursor, ends), thinners)
 
 
 def _end_events(contents: RunScan) -> Iterator[Event]:

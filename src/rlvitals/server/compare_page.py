@@ -1,7 +1,7 @@
 """Compare selected runs: their outcomes over each other, the sentence, and the settings."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 from urllib.parse import quote
@@ -11,10 +11,11 @@ from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison, RunScore
 from rlvitals.comparison.scores import Axis
-from rlvitals.errors import UsageError
+from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.rules.standing import label
 from rlvitals.server import chart_data, page_shell, run_page, setting_charts
 from rlvitals.server.live_run import LiveRun
+from rlvitals.server.live_runs import LiveRuns
 from rlvitals.server.run_header import LAMP_WORDS
 from rlvitals.server.run_summary import lamp
 from rlvitals.types import Trace
@@ -56,6 +57,38 @@ class Overlay:
     runs: Sequence[tuple[Member, int, RunScore | None]]  # as selected: group's number, score
     data: dict[str, object]
     legend: str
+
+
+def open_runs(live: LiveRuns, keys: Iterable[str]) -> tuple[list[LiveRun], dict[str, str]]:
+    """Return the runs of the keys, each once, and what is wrong with some, by key.
+
+    Runs that are not there or cannot be read are left out. Raises UsageError for too many, and
+    UnreadableLog where fewer than two are left.
+    """
+    names = dict.fromkeys(keys)
+    if len(names) > MAX_COMPARED_RUNS:
+        raise UsageError(
+            f"{len(names)} runs cannot be compared at once",
+            where="key",
+            hint=f"at most {MAX_COMPARED_RUNS}",
+        )
+    runs: list[LiveRun] = []
+    problems: dict[str, str] = {}
+    for key in names:
+        try:
+            run = live.get(key)
+        except KeyError:
+            problems[key] = "there is no such run"
+        except UnreadableLog as error:
+            problems[key] = error.problem
+        else:
+            runs.append(run)
+            if run.is_deleted:
+                problems[key] = "deleted; shown as it was last read"
+    if problems and len(runs) < 2:  # noqa: PLR2004 - two can be compared
+        texts = (f"{key}: {problem}" for key, problem in problems.items())
+        raise UnreadableLog("; ".join(texts), hint="choose two runs or more to compare")
+    return runs, problems
 
 
 def _group_runs(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
@@ -147,8 +180,8 @@ def _find_scores(
     ]
 
 
-def document(runs: Sequence[LiveRun], axis: Axis) -> str:
-    """Return the page of a comparison. Raises UsageError."""
+def document(runs: Sequence[LiveRun], axis: Axis, problems: Mapping[str, str]) -> str:
+    """Return the page of a comparison. `problems`: of chosen runs, by key. Raises UsageError."""
     drawing = overlay(runs, axis)
     result, drawer = drawing.result, drawing.comparing.charts
     keys = "&".join(f"key={quote_key(run.key)}" for run in runs)
@@ -175,6 +208,7 @@ def document(runs: Sequence[LiveRun], axis: Axis) -> str:
         data,
         el("h1", comparison_text.headline(result), class_="sentence"),
         *([el("p", explanation, class_="explanation")] if explanation else []),
+        *(el("p", f"{key}: {text}.", class_="problem") for key, text in problems.items()),
         _chart_head([run.trace for run in runs], result, keys, axis),
         elements.chart(outcome),
         el("p", drawing.legend, class_="about"),

@@ -259,7 +259,7 @@ class Api:
     def compare(self, request: Request) -> Response:
         """Return a comparison's nouns and its chart."""
         axis = scores.parse_axis(request.query_params.get("axis", "steps"))
-        overlay = compare_page.overlay(self.get_runs(request), axis)
+        overlay = compare_page.overlay(self.get_runs(request)[0], axis)
         result = json.loads(json_view.noun(overlay.result))
         return JSONResponse({"comparison": result, **overlay.data})
 
@@ -268,7 +268,8 @@ class Api:
         axis = scores.parse_axis(request.query_params.get("axis", "steps"))
         names = _chart_names(request)
         options = chart_data.Options(_steps(request), _share(request, "average"))
-        return JSONResponse(compare_page.draw(self.get_runs(request), axis, names, options))
+        runs, _ = self.get_runs(request)
+        return JSONResponse(compare_page.draw(runs, axis, names, options))
 
     def events(self, request: Request) -> Response:
         """Return a stream of events."""
@@ -300,16 +301,9 @@ class Api:
         """Return the run that a request names. Raises KeyError, UnreadableLog."""
         return self.live.get(request.query_params.get("key", ""))
 
-    def get_runs(self, request: Request) -> list[LiveRun]:
-        """Return the runs that a request names, each once. Raises KeyError, VitalsError."""
-        keys = dict.fromkeys(request.query_params.getlist("key"))
-        if len(keys) > compare_page.MAX_COMPARED_RUNS:
-            raise UsageError(
-                f"{len(keys)} runs cannot be compared at once",
-                where="key",
-                hint=f"at most {compare_page.MAX_COMPARED_RUNS}",
-            )
-        return [self.live.get(key) for key in keys]
+    def get_runs(self, request: Request) -> tuple[list[LiveRun], dict[str, str]]:
+        """Return the runs to compare and what is wrong with some, by key. Raises VitalsError."""
+        return compare_page.open_runs(self.live, request.query_params.getlist("key"))
 
     def _series(self, request: Request) -> Series:
         metric = request.query_params.get("metric", "")

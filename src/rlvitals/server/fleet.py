@@ -1,9 +1,8 @@
 """Keep one line for each run below a root, and judge the runs behind the page, worst first."""
 
 import contextlib
-import hashlib
 import json
-import os
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -36,7 +35,6 @@ REFRESH_SECONDS = 1.0  # between two looks at the folders
 REFRESH_REST = 9.0  # times what a look took, until the next one
 MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
 MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
-IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 
 
 @dataclass(slots=True)
@@ -66,10 +64,12 @@ class Fleet:
         self.lamps = Counter(dict.fromkeys(LAMPS, 0))  # number of runs by lamp
         self.differing: tuple[str, ...] = ()  # settings in which the runs differ
         self.entries: dict[str, Entry] = {}
-        index_file = _index_file(root)
-        self.mutes = Mutes(None if index_file == IN_MEMORY else index_file.with_suffix(".mutes"))
+        index_file = run_files.index_file(root)
+        self.mutes = Mutes(
+            None if index_file == run_files.IN_MEMORY else index_file.with_suffix(".mutes")
+        )
         self._index = Index(root, index_file, threads=True)
-        self._judge_id = f"serve {rlvitals.__version__} {_hash(repr(settings))}"
+        self._judge_id = f"serve {rlvitals.__version__} {run_files.digest(repr(settings))}"
         self._tree: FolderTree | None = None
         self._tree_entries: dict[str, Entry] = {}
         self._marks: dict[str, str] = {}  # state of each run's files
@@ -110,7 +110,7 @@ class Fleet:
         """Store the diagnosis of a run that was judged elsewhere."""
         with self._lock:
             line = self._store(key, diagnosis) if key in self.rows else None
-        if line is not None:
+        with contextlib.suppress(sqlite3.Error):  # the next look opens another index
             self._keep(line)
 
     def wait(self, seconds: float) -> None:
@@ -164,24 +164,37 @@ class Fleet:
         pause = 0.0
         while not self._stop.wait(pause):
             start = time.monotonic()
-            with contextlib.suppress(OSError):
-                if self._run_query is not None:
-                    self._refresh_from_store(self._run_query)
-                else:
-                    if not self._is_listed.is_set():
-                        self._list_folders()
-                    self._refresh()
+            try:
+                self._look()
+            except OSError:  # the next look may succeed
+                pass
+            except sqlite3.Error:  # the index's file was deleted, or its disk is full
+                with self._index_lock:
+                    self._index = Index(self.root, run_files.IN_MEMORY, threads=True)
             self._has_rows.set()
             self._is_listed.set()
             until = time.monotonic() + max(
                 REFRESH_SECONDS, REFRESH_REST * (time.monotonic() - start)
             )
-            for key in self._pending() if self._run_query is None else ():
-                if self._stop.is_set() or time.monotonic() >= until:
-                    break
-                self._judge(key)
+            with contextlib.suppress(sqlite3.Error):  # the next look opens another index
+                self._judge_until(until)
             self._update_differing()
             pause = max(until - time.monotonic(), 0.0)
+
+    def _look(self) -> None:
+        if self._run_query is not None:
+            self._refresh_from_store(self._run_query)
+            return
+        if not self._is_listed.is_set():
+            self._list_folders()
+        self._refresh()
+
+    def _judge_until(self, until: float) -> None:
+        """Judge runs, the worst guesses first, until a monotonic time."""
+        for key in self._pending() if self._run_query is None else ():
+            if self._stop.is_set() or time.monotonic() >= until:
+                return
+            self._judge(key)
 
     def _list_folders(self) -> None:
         """Add a line for each run folder that the index does not know, before any is read."""
@@ -382,19 +395,3 @@ class Fleet:
 
 def _badness(row: Summary) -> tuple[int, bool, float, str]:
     return (LAMPS.index(row.lamp), row.state != "running", -(row.time or 0.0), row.key)
-
-
-def _index_file(root: Path) -> Path:
-    """Return the index's file in the user's cache folder, or SQLite's name for memory."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    # The index stands in the user's cache folder: the served folder is not written.
-    folder = Path(base, "rlvitals/serve")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return IN_MEMORY
-    return folder / f"{_hash(os.path.realpath(root))}.index"
-
-
-def _hash(text: str) -> str:
-    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=12).hexdigest()

@@ -93,14 +93,17 @@ def _number(text: str) -> tuple[float, str]:
 def _band(rows: Sequence[Summary]) -> tuple[tuple[int | None, ...], ...]:
     """Return the heights of the interquartile mean, the lowest and the highest of the runs.
 
-    Each is sampled at SPARK_COLUMNS steps. Steps that less than half of the runs have reached have
-    no height: the mean of the few that go on is another group's.
+    Each is sampled at SPARK_COLUMNS steps, to the last one that half of the runs have reached: the
+    mean of the few that go on is another group's. All steps have the same runs, so that the curves
+    do not jump where one ends: a run that ended before stays at its last value, as in the mean
+    of the last outcomes, and a running one that has not come as far is left out.
     """
     rows = [row for row in rows if len(row.spark) > 1]
     if not rows:
         return (), (), ()
-    ends = np.array([row.spark_steps for row in rows])
-    steps = np.linspace(ends[:, 0].min(), ends[:, 1].max(), SPARK_COLUMNS)
+    last = sorted(row.spark_steps[1] for row in rows)[len(rows) // 2]
+    rows = [row for row in rows if row.state != "running" or row.spark_steps[1] >= last]
+    steps = np.linspace(min(row.spark_steps[0] for row in rows), last, SPARK_COLUMNS)
     curves = np.array([_curve(row, steps) for row in rows])  # [runs, steps]
     band = np.full((3, SPARK_COLUMNS), np.nan)
     for index, column in enumerate(curves.T):
@@ -115,10 +118,10 @@ def _band(rows: Sequence[Summary]) -> tuple[tuple[int | None, ...], ...]:
 
 
 def _curve(row: Summary, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a run's sparkline in its own values at steps; NaN before and after the run."""
+    """Return a run's sparkline in its own values at steps; NaN before the run."""
     heights = np.array([np.nan if height is None else height for height in row.spark])
     low, high = row.spark_values
     values = low + heights / SPARK_LEVELS * (high - low)
     places = np.linspace(*row.spark_steps, len(values))
     is_drawn = np.isfinite(values)
-    return np.interp(steps, places[is_drawn], values[is_drawn], left=np.nan, right=np.nan)
+    return np.interp(steps, places[is_drawn], values[is_drawn], left=np.nan)

@@ -55,7 +55,7 @@ def from_index(entry: Indexed) -> Summary:
         reason=entry.problem,
         state=entry.status,
         step=entry.step,
-        time=entry.time or entry.created,
+        time=entry.time or entry.created or None,
         tags=entry.tags,
         job=entry.job,
     )
@@ -69,8 +69,10 @@ def from_json(text: str) -> Summary:
 
 
 def from_error(summary: Summary, problem: str) -> Summary:
-    """Return the line of a run that cannot be read."""
-    return replace(summary, lamp="bad", verdict="unreadable", reason=problem, spark=())
+    """Return the line of a run that cannot be read: whether it runs is not known."""
+    return replace(
+        summary, lamp="bad", verdict="unreadable", reason=problem, spark=(), state="unknown"
+    )
 
 
 def is_bookkeeping(setting: str) -> bool:

@@ -1,11 +1,13 @@
 """Follow one run while somebody looks at it: read new rows, judge, publish the changes.
 
-The points of a large run that has ended are let go while no page asks for them.
+Of a large run thinned points are kept, and new rows are added to them. Where a run could not be
+thinned, its points are let go after it has ended, while no page asks for them.
 """
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.following.append_buffer import find_new_points
-from rlvitals.following.file_tail import FileTail
+from rlvitals.following.file_tail import FileTail, NewPoints
 from rlvitals.following.run import MIN_GROWTH, MIN_JUDGING_SECONDS
 from rlvitals.metrics import canonicalize
 from rlvitals.metrics.steps import change, resume
@@ -31,7 +33,7 @@ from rlvitals.server import console, run_page
 from rlvitals.server.channel import Channel
 from rlvitals.server.run_page import Extras, RunPage
 from rlvitals.settings import Settings
-from rlvitals.storage import tail_index, thin_read
+from rlvitals.storage import thin_read
 from rlvitals.tracking import clock
 from rlvitals.types import Log, Measured, Outline, Series, Trace
 from rlvitals.views import phrases
@@ -56,6 +58,8 @@ class LiveRun:
         self.rollouts: Rollouts | None = None
         self._read_rollouts()
         self._trace: Trace | None = None  # None while the points are let go
+        self._is_behind = False  # rows were read that are not in the trace yet
+        self._direct: dict[str, tuple[Path, str, float]] = {}  # as `_find_direct` has them
         self._others: Mapping[str, Series] = {}  # of keys that no table knows
         self._used_at = 0.0  # monotonic time at which the points were last asked for
         self._read_files(time_s)
@@ -70,6 +74,8 @@ class LiveRun:
         """The rows that were read; points that were let go are read again. Raises UnreadableLog."""
         with self._lock:
             self._used_at = time.monotonic()
+            if self._is_behind:
+                self._trace = self._read_trace(clock.now())
             return self._trace or self._read_files(clock.now())
 
     def series(self) -> Mapping[str, Series]:
@@ -122,8 +128,9 @@ class LiveRun:
         They stay for `min_seconds` after the last request for them.
         """
         with self._lock:
+            trace = self._trace
             is_used = time.monotonic() - self._used_at < min_seconds
-            is_large = self._judged_points > max_points
+            is_large = trace is not None and sum(map(len, trace.series.values())) > max_points
             if is_used or not is_large or not self.diagnosis.trace.lifecycle.over:
                 return
             self._trace, self._others = None, {}
@@ -137,35 +144,62 @@ class LiveRun:
     def look(self, time_s: float) -> None:
         """Read the rows written since the last look, and publish them. Time: epoch seconds."""
         with self._lock:
-            news = [file.look(time_s) for file in self._files.values()]
-            if not any(file_news is not None for file_news in news):
+            looks = {path: file.look(time_s) for path, file in self._files.items()}
+            news = {path: new for path, new in looks.items() if new is not None}
+            if not news:
                 self._notice_deletion()
                 return
             self._grew = time_s
             self.is_deleted = False
-            old = self._trace
             try:
-                trace = self._read_files(time_s) if old is None else self._read_trace(time_s)
+                points = self._add(news, time_s)
             except UnreadableLog:
                 return
-            self._trace = trace
-            points = None if old is None else find_new_points(old.series, trace.series)
         if points is None:  # other rows than before: the run was started anew
             self._judged_points = -1
             self.channel.publish("reload", {})
         elif points:
             self.channel.publish("points", self._pack(points))
 
+    def _add(self, news: Mapping[Path, NewPoints], time_s: float) -> dict[str, Series] | None:
+        """Take new rows; return the new points by metric, None where the rows are other ones."""
+        old, is_anew = self._trace, any(new.anew for new in news.values())
+        is_thin = all(self._files[path].is_thin for path in news)
+        if old is not None and is_thin and not is_anew:
+            self._is_behind = True  # its columns take a while: a page or a judgement asks for them
+            return self._name_points(news)
+        self._trace = self._read_files(time_s) if old is None else self._read_trace(time_s)
+        if old is None or is_anew:
+            return None
+        thin = {name for name, series in self._trace.series.items() if series.outline is not None}
+        old_series = {name: series for name, series in old.series.items() if name not in thin}
+        series = {name: each for name, each in self._trace.series.items() if name not in thin}
+        points = find_new_points(old_series, series)
+        return None if points is None else {**self._name_points(news), **points}
+
+    def _name_points(self, news: Mapping[Path, NewPoints]) -> dict[str, Series]:
+        """Return the new points of thinned files by canonical name."""
+        points = {}
+        for name, (path, key, scale) in self._direct.items():
+            if path in news and key in news[path].series:
+                points[name] = change.scale(news[path].series[key], scale)
+        return points
+
     def needs_judging(self, time_s: float) -> bool:
         """Return whether the run has grown, or ended, since it was judged."""
         trace = self._trace
         if trace is None:
             return False
-        points = _count_points(trace)
+        points = self._count_points()
         if points == self._judged_points or time_s - self._judged_at < MIN_JUDGING_SECONDS:
             return self._judged_points < 0
-        has_ended = trace.lifecycle.over and not self.diagnosis.trace.lifecycle.over
-        return has_ended or points - self._judged_points >= MIN_GROWTH * self._judged_points
+        has_closed = any(file.state.is_over for file in self._files.values())
+        has_ended = has_closed or trace.lifecycle.over
+        grew = points - self._judged_points >= MIN_GROWTH * self._judged_points
+        return grew or (has_ended and not self.diagnosis.trace.lifecycle.over)
+
+    def _count_points(self) -> int:
+        return sum(file.state.columns.points for file in self._files.values())
 
     def judge(self, time_s: float) -> None:
         """Judge the current rows, and publish that the page's texts are other ones."""
@@ -189,16 +223,19 @@ class LiveRun:
         self.page = run_page.build(subject, self.judgements, self._extras(diagnosis))
         self.diagnosis = diagnosis
         self.diagnosis_has_points = True
-        self._judged_at, self._judged_points = time_s, _count_points(trace)
+        self._judged_at, self._judged_points = time_s, self._count_points()
         self._used_at = time.monotonic()
         self.channel.publish("judged", {"verdict": diagnosis.verdict.word.value})
 
     def _read_files(self, time_s: float) -> Trace:
         """Read the files from their beginning."""
-        self._files = {path: FileTail(path, reader) for path, reader in self.run.files}
-        for path, file in self._files.items():
-            if _may_grow(path, time_s) or not file.look_thin():
-                file.look(time_s)
+        readers = Counter(reader.name for _, reader in self.run.files)
+        self._files = {  # files of one reader may be parts of one log, which are put together
+            path: FileTail(path, reader, thins=readers[reader.name] == 1)
+            for path, reader in self.run.files
+        }
+        for file in self._files.values():
+            file.look(time_s)
         self._trace = self._read_trace(time_s)
         return self._trace
 
@@ -209,7 +246,21 @@ class LiveRun:
         trace = load.build_trace(self.run, logs, self._given, time_s, self._grew)
         unmapped = canonicalize.unmapped_columns(logs, self._given) if trace.unmapped else {}
         self._others = unmapped
+        self._is_behind, self._direct = False, dict(self._find_direct(trace))
         return trace
+
+    def _find_direct(self, trace: Trace) -> Iterator[tuple[str, tuple[Path, str, float]]]:
+        """Yield metrics whose points are those of a thinned file: its path, the key, the scale."""
+        for path, file in self._files.items():
+            columns = file.state.series() if file.is_thin else {}
+            for name, measured in trace.measured.items():
+                raw, series = columns.get(measured.key), trace.series.get(name)
+                if raw is None or series is None or not len(series) or not len(raw):
+                    continue
+                last = measured.scale * raw.values[-1]
+                is_same = np.isclose(series.values[-1], last, equal_nan=True)
+                if is_same and series.steps[-1] == raw.steps[-1]:
+                    yield name, (path, measured.key, measured.scale)
 
     def _read_rollouts(self) -> None:
         """Read the rollouts again where their files changed."""
@@ -235,27 +286,16 @@ class LiveRun:
             self.channel.publish("deleted", {})
 
     def _pack(self, points: Mapping[str, Series]) -> dict[str, object]:
-        trace = self.trace
+        trace = self._trace or self.trace
+        lasts = (int(series.steps[-1]) for series in points.values())
         return {
             "first": trace.first_step,
-            "last": trace.last_step,
+            "last": max(trace.last_step, *lasts),
             "points": {
                 name: {"steps": pack_steps(series.steps), "values": pack_values(series.values)}
                 for name, series in points.items()
             },
         }
-
-
-def _count_points(trace: Trace) -> int:
-    return sum(map(len, trace.series.values()))
-
-
-def _may_grow(path: Path, time_s: float) -> bool:
-    """Return whether a run's file may be written to; unknown without a recorder's blocks."""
-    try:
-        return tail_index.may_grow(path.parent, time_s)
-    except OSError:
-        return True
 
 
 def _has_steps(logged: Series, outline: Outline) -> bool:

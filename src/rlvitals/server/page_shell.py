@@ -50,10 +50,11 @@ def document(kind: str, title: str, data: object, *blocks: Html, crumbs: Html | 
     return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
 
 
-def problem(status: int, title: str, text: str) -> str:
-    """Return a page that explains an error."""
+def problem(status: int, title: str, *lines: str) -> str:
+    """Return a page that explains an error in lines, of which empty ones are left out."""
+    blocks = [el("p", line, class_="problem-line") for line in lines if line]
     link = el("p", el("a", "All runs", href="/"))
-    return document("problem", title, {}, el("h1", f"{status} · {title}"), el("p", text), link)
+    return document("problem", title, {}, el("h1", f"{status} · {title}"), *blocks, link)
 
 
 def _bar(crumbs: Html) -> Html:

@@ -1,5 +1,6 @@
 """List the runs below a served folder, and refuse files that lie outside it."""
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from rlvitals.errors import UnreadableLog
 if TYPE_CHECKING:
     from rlvitals.readers.discovery.sources import Run
 
+IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 MAX_LISTED_FILES = 20_000  # of one run's folder, among which links are sought
 
 
@@ -70,3 +72,20 @@ def _links(folder: Path) -> Iterator[Path]:
                 yield path
         if count > MAX_LISTED_FILES:
             return
+
+
+def index_file(root: Path) -> Path:
+    """Return the index's file in the user's cache folder, or SQLite's name for memory."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    # The index stands in the user's cache folder: the served folder is not written.
+    folder = Path(base, "rlvitals/serve")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return IN_MEMORY
+    return folder / f"{digest(os.path.realpath(root))}.index"
+
+
+def digest(text: str) -> str:
+    """Return a short name for a text: other texts have others."""
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=12).hexdigest()

@@ -108,7 +108,8 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
 def document(page: RunPage, content: Mapping[str, object]) -> str:
     """Return the page. `content`: what its script needs."""
     key = str(content["key"])
-    crumbs = el("span", el("span", "/", class_="slash", aria_hidden="true"), key, class_="crumb")
+    crumbs = el("span", el("span", "/", class_="slash", aria_hidden="true"), key, class_="crumb",
+                title=key)  # fmt: skip
     name = page.judged.name or key
     return page_shell.document("run", name, content, page.content, crumbs=crumbs)
 

@@ -38,7 +38,8 @@ def _pages(endpoints: Api) -> list[Route]:
 
     def show_comparison(request: Request) -> Response:
         axis = scores.parse_axis(request.query_params.get("axis", "steps"))
-        text = compare_page.document(endpoints.get_runs(request), axis)
+        runs, problems = endpoints.get_runs(request)
+        text = compare_page.document(runs, axis, problems)
         return HTMLResponse(text, headers=NO_STORE)
 
     return [
@@ -57,8 +58,9 @@ def _with_problems(show: Callable[[Request], Response]) -> Callable[[Request], R
             text = "There is no run at this address below the served folder."
             return HTMLResponse(page_shell.problem(404, "No such run", text), 404, NO_STORE)
         except VitalsError as error:
-            text = f"{error.problem} ({error.where}). {error.hint}"
-            return HTMLResponse(page_shell.problem(422, "It cannot be shown", text), 422, NO_STORE)
+            lines = (error.problem, error.where, error.hint)
+            text = page_shell.problem(422, "It cannot be shown", *lines)
+            return HTMLResponse(text, 422, NO_STORE)
 
     return answer
 

@@ -4,7 +4,8 @@ Uwe Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", V
 last, lowest and highest point of each column draw the same line as all points do.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,94 @@ def points(series: Series, width: int, first: int | None = None, last: int | Non
         nan = _first_bad_steps(steps, np.isnan(value), edges)
         above, below = (_first_bad_steps(steps, value == side * np.inf, edges) for side in (1, -1))
     return Points(extremes.steps, extremes.times, extremes.values, nan, above, below, count)
+
+
+Walk = Callable[[Callable[[Series], None]], None]  # calls a function with each piece
+
+
+def points_of_pieces(
+    walk: Walk,
+    width: int,
+    first: int | None = None,
+    last: int | None = None,
+    batch_points: int = 1 << 18,
+) -> Points | None:
+    """Return `points` of a series whose pieces `walk` goes through; None for a series without any.
+
+    So many `batch_points` of the pieces are kept until they are reduced together.
+
+    Where an end of the range is not given, the pieces are gone through twice: the columns of pixels
+    are placed by the steps.
+    """
+    ends: list[int] = []
+
+    def add_ends(piece: Series) -> None:
+        if len(piece):
+            ends.extend((int(piece.steps.min()), int(piece.steps.max())))
+
+    if first is None or last is None:
+        walk(add_ends)
+    low = min(ends, default=0) if first is None else first
+    high = max(ends, default=low) if last is None else last
+    pixels = _Pixels(width, low, high, batch_points)
+    walk(pixels.add)
+    return pixels.points() if pixels.is_logged else None
+
+
+class _Pixels:
+    """What a plot shows of a series that is added in pieces, in the order it was logged.
+
+    Of the pieces only what their columns of pixels show is kept: `points` of that is the same.
+    """
+
+    def __init__(self, width: int, low: int, high: int, batch_points: int) -> None:
+        """Show the steps `low` to `high`, both included."""
+        if width < 1:
+            raise ValueError("a plot has at least one column")
+        self.is_logged = False  # whether a piece was added
+        self._width, self._low, self._high = width, low, high
+        self._batch_points = batch_points
+        self._kept: list[Series] = []
+        self._kept_points = self._count = 0
+
+    def add(self, series: Series) -> None:
+        """Add the points that follow."""
+        self.is_logged = True
+        visible = series.where((series.steps >= self._low) & (series.steps <= self._high))
+        if not len(visible):
+            return
+        self._count += len(visible)
+        shown = self._select(visible)
+        self._kept.append(shown)
+        self._kept_points += len(shown)
+        if self._kept_points > self._batch_points:
+            self._kept, self._kept_points = [self._select(_concatenate(self._kept))], 0
+
+    def points(self) -> Points:
+        """Return the points to draw."""
+        shown = points(_concatenate(self._kept), self._width, self._low, self._high)
+        return replace(shown, count=self._count)
+
+    def _select(self, series: Series) -> Series:
+        ordered = _sort_by_step(series)
+        edges, values = _edges(self._low, self._high, self._width), ordered.values
+        numbers = np.flatnonzero(np.isfinite(values))
+        rows = [numbers[_extremes(ordered.where(numbers), edges)]]
+        if len(numbers) < len(ordered):
+            for bad in (np.isnan(values), values == np.inf, values == -np.inf):
+                places = np.flatnonzero(bad)
+                columns = edges.searchsorted(ordered.steps[places], side="right")
+                rows.append(places[np.unique(columns, return_index=True)[1]])
+        return ordered.where(np.unique(np.concatenate(rows)))
+
+
+def _concatenate(pieces: list[Series]) -> Series:
+    empty = Series(np.empty(0, np.int64), np.empty(0), np.empty(0))
+    return Series(
+        np.concatenate([piece.steps for piece in (empty, *pieces)]),
+        np.concatenate([piece.times for piece in (empty, *pieces)]),
+        np.concatenate([piece.values for piece in (empty, *pieces)]),
+    )
 
 
 def _sort_by_step(series: Series) -> Series:

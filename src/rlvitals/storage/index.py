@@ -20,9 +20,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.storage import events, find_run_folders, search_terms, tail_index, typed
+from rlvitals.storage import events, find_run_folders, search_terms, tail_index, thin_read, typed
 from rlvitals.storage.downsample import Points
-from rlvitals.storage.query import View
+from rlvitals.storage.query import View, open_folder
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
 from rlvitals.storage.run_query import (
     Indexed,
@@ -305,9 +305,13 @@ class Index(RunQuery):
     ) -> Points:
         """Return what a plot shows of a metric, read from its folder. Raises KeyError."""
         try:
-            with View(self.root / path) as view:
+            folder = open_folder(self.root / path)
+            points = thin_read.read_pixels(folder.path, key, width, first, last)
+            if points is not None:
+                return points
+            with View(folder.path) as view:
                 return view.m4(key, width, first, last)
-        except UnreadableLog:
+        except (OSError, UnreadableLog):
             raise KeyError(key) from None
 
     def findings(self, path: str) -> tuple[IndexedFinding, ...]:

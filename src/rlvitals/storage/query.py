@@ -7,15 +7,15 @@ new, cursor = view.tail(cursor) # what came since
 view.m4("train/loss", 800)      # what a plot 800 pixels wide shows
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rlvitals.storage import blocks, columns, downsample, reader
+from rlvitals.storage import blocks, columns, downsample, reader, thin_read
 from rlvitals.storage.blocks import BlockCursor, Scalars
-from rlvitals.storage.compacted import PackedFile
+from rlvitals.storage.compacted import Damaged, PackedFile
 from rlvitals.storage.downsample import Points
 from rlvitals.storage.reader import Place, RunCursor
 from rlvitals.storage.run_folder import About, BlockFile, LostRun, RunFolder, block_files
@@ -89,13 +89,22 @@ class _Rank:
         pieces = [piece for piece in (packed, rows) if piece is not None]
         return columns.concatenate_series(pieces) if pieces else None
 
+    def pieces(self, key: str) -> Iterator[Series]:
+        """Yield the points of a key in the order of their places. Raises Damaged."""
+        for _, series in thin_read.walk_blocks(self.packed, key) if self.packed else ():
+            yield series
+        for chunk in self.rows:
+            rows = columns.one_series([chunk], key)
+            if rows is not None:
+                yield rows
+
 
 class View:
     """A run folder, opened for reading. One thread at a time."""
 
     def __init__(self, path: Path) -> None:
         """Open a run folder, be its `run.json` lost. Raises UnreadableLog for none, a newer one."""
-        self.folder = _open_folder(path)
+        self.folder = open_folder(path)
         self._ranks: dict[Place, _Rank] = {}
         self._main = 0
         self.refresh()
@@ -143,15 +152,18 @@ class View:
 
     def series(self, key: str) -> Series:
         """Return one metric, attempt after attempt; KeyError where it is not logged."""
-        pieces = []
-        for (_, rank), state in sorted(self._ranks.items()):
-            prefix = reader.key_of("", rank, self._main)
-            if key.startswith(prefix):
-                piece = state.series(key.removeprefix(prefix))
-                pieces += [piece] if piece is not None else []
+        series = (state.series(rank_key) for rank_key, state in self._states(key))
+        pieces = [piece for piece in series if piece is not None]
         if not pieces:
             raise KeyError(key)
         return columns.concatenate_series(pieces)
+
+    def _states(self, key: str) -> Iterator[tuple[str, _Rank]]:
+        """Yield the ranks that may hold a metric, attempt after attempt, with its name there."""
+        for (_, rank), state in sorted(self._ranks.items()):
+            prefix = reader.key_of("", rank, self._main)
+            if key.startswith(prefix):
+                yield key.removeprefix(prefix), state
 
     def range(self, key: str, first: int, last: int) -> Series:
         """Return a metric's points at steps from `first` to `last`, both in; KeyError."""
@@ -168,10 +180,23 @@ class View:
 
     def m4(self, key: str, width: int, first: int | None = None, last: int | None = None) -> Points:
         """Return what `width` columns of pixels show of a metric; KeyError."""
-        return downsample.points(self.series(key), width, first, last)
+
+        def walk(add: Callable[[Series], None]) -> None:
+            for rank_key, state in self._states(key):
+                for piece in state.pieces(rank_key):
+                    add(piece)
+
+        try:
+            points = downsample.points_of_pieces(walk, width, first, last)
+        except Damaged:
+            return downsample.points(self.series(key), width, first, last)
+        if points is None:
+            raise KeyError(key)
+        return points
 
 
-def _open_folder(path: Path) -> RunFolder:
+def open_folder(path: Path) -> RunFolder:
+    """Open a run folder, be its `run.json` lost. Raises UnreadableLog for none, a newer one."""
     try:
         return RunFolder.open(path)
     except LostRun:

@@ -45,14 +45,6 @@ def is_closed(path: Path) -> bool:
     return header is not None and header.kind == Kind.END
 
 
-def may_grow(folder: Path, time_s: float) -> bool:
-    """Return whether a run may be written to at a time, in epoch s. Raises OSError."""
-    growing = (file.path for file in block_files(folder) if file.path.exists())
-    return any(
-        time_s - path.stat().st_mtime < QUIET_SECONDS and not is_closed(path) for path in growing
-    )
-
-
 def newest_row(folder: Path) -> tuple[int, float] | None:
     """Return step and time of the newest row of the newest attempt; None where there is none."""
     return _newest_row(block_files(folder))

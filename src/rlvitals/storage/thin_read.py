@@ -7,15 +7,17 @@ are put in the order of their places before they are counted.
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.storage import columns, frames, reader
+from rlvitals.storage import columns, downsample, frames, reader
 from rlvitals.storage.blocks import BlockCursor, Scalars, Scan, ScanBuilder
 from rlvitals.storage.compacted import Block, Damaged, PackedFile
+from rlvitals.storage.downsample import Points
 from rlvitals.storage.frames import FRAME_HEADER_BYTES
 from rlvitals.storage.reader import RankScan, RunCursor, RunScan
 from rlvitals.storage.run_folder import BlockFile, block_files
@@ -32,8 +34,8 @@ class _ReadWholeError(Exception):
     """The run has to be read whole: it is damaged, or steps go back within an attempt."""
 
 
-def read(folder: Path) -> tuple[RunScan, dict[str, Series]] | None:
-    """Read a run's events and content, and its thinned series; None for one to be read whole.
+def read(folder: Path) -> tuple[RunScan, dict[str, Thinner]] | None:
+    """Read a run's events and content, and its thinned metrics; None for one to be read whole.
 
     That is a run of less than LARGE_RUN_BYTES, a damaged one, or one whose steps go back within an
     attempt. Raises OSError, and UnreadableLog for a newer format.
@@ -45,7 +47,7 @@ def read(folder: Path) -> tuple[RunScan, dict[str, Series]] | None:
         contents = reader.read_files(folder, RunCursor(), thinners.read_part)
     except (_ReadWholeError, Damaged):
         return None
-    return contents, thinners.series(reader.main_rank(contents.parts))
+    return contents, thinners.by_key(reader.main_rank(contents.parts))
 
 
 def is_large(folder: Path) -> bool:
@@ -80,17 +82,46 @@ def read_range(folder: Path, key: str, steps: tuple[int, int]) -> Series:
     return points.series()
 
 
+def read_pixels(
+    folder: Path, key: str, width: int, first: int | None = None, last: int | None = None
+) -> Points | None:
+    """Return what `width` columns of pixels show of a metric; None where `View` has to look.
+
+    It has to for a damaged run, and for a metric that is not found. Raises OSError, UnreadableLog.
+    """
+    files = block_files(folder)
+    main = min((file.rank for file in files), default=0)
+    rank, _, rank_key = key.removeprefix("rank/").partition("/")
+    if not (key.startswith("rank/") and rank.isdecimal() and int(rank) != main):
+        rank, rank_key = str(main), key
+
+    def walk(add: Callable[[Series], None]) -> None:
+        def add_rows(chunks: tuple[Scalars, ...]) -> None:
+            series = columns.one_series(chunks, rank_key)
+            if series is not None:
+                add(series)
+
+        for file in files:
+            if file.rank == int(rank):
+                _walk_range(file, rank_key, None, add, add_rows)
+
+    try:
+        return downsample.points_of_pieces(walk, width, first, last)
+    except (_ReadWholeError, Damaged):
+        return None
+
+
 def _walk_range(
     file: BlockFile,
     key: str,
-    steps: tuple[int, int],
+    steps: tuple[int, int] | None,
     add: Callable[[Series], None],
     add_rows: AddRows,
 ) -> None:
     start = BlockCursor()
     if file.packed is not None:
         with PackedFile(file.packed) as packed:
-            for _, series in _walk_blocks(packed, key, steps):
+            for _, series in walk_blocks(packed, key, steps):
                 add(series)
             start = packed.origin.cursor() if packed.origin else start
     if file.path.exists():
@@ -148,10 +179,10 @@ class _RunThinner:
     def __init__(self) -> None:
         self._thinners: dict[tuple[int, str], Thinner] = {}
 
-    def series(self, main: int) -> dict[str, Series]:
-        """Return the thinned series of all attempts and ranks."""
+    def by_key(self, main: int) -> dict[str, Thinner]:
+        """Return the thinned metrics of all attempts and ranks."""
         return {
-            reader.key_of(key, rank, main): thinner.series()
+            reader.key_of(key, rank, main): thinner
             for (rank, key), thinner in self._thinners.items()
         }
 
@@ -164,7 +195,7 @@ class _RunThinner:
                 if packed.damage or packed.origin is None:
                     raise _ReadWholeError
                 end = packed.origin.cursor()
-                for key, series in _walk_blocks(packed):
+                for key, series in walk_blocks(packed):
                     file_thinner.add(key, series)
                 scan = reader.build_scan(packed, (), 0, end, replaced=False)
         if file.path.exists():
@@ -216,6 +247,8 @@ def _read_growing(
     head = source.read(FRAME_HEADER_BYTES)
     if start.head and head != start.head:  # another file than the compacted one stands for
         raise _ReadWholeError
+    if not start.head and len(head) == FRAME_HEADER_BYTES:
+        start = replace(start, head=head)
     builder = ScanBuilder(start)
     size = 0
     for item in frames.stream(source, start.offset, window_bytes):
@@ -228,7 +261,7 @@ def _read_growing(
     return builder.scan(replaced=False)
 
 
-def _walk_blocks(
+def walk_blocks(
     packed: PackedFile, only: str | None = None, steps: tuple[int, int] | None = None
 ) -> Iterator[tuple[str, Series]]:
     """Yield the rows of each key in the order of their places. Raises Damaged.

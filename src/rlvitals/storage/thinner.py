@@ -6,6 +6,7 @@ last, lowest and highest point are kept as they were logged, and the first NaN a
 points that rules judge are exactly those of `signals.thin.thin`.
 """
 
+import copy
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self, TypeVar
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.thin import MAX_THIN_POINTS, POINTS_PER_EXTREME, find_rare
+from rlvitals.storage.columns import concatenate_series
 from rlvitals.types import Outline, Series
 
 Whole = NDArray[np.int64]
@@ -107,11 +109,16 @@ class _Buckets:
 class Thinner:
     """The kept points of one metric, attempt after attempt; memory does not grow with the run."""
 
-    def __init__(self, batch_points: int = 1 << 18) -> None:
-        """Start without points. `batch_points` are looked at together: they fit in a cache."""
-        self._batch_points = batch_points
+    def __init__(self, batch_points: int = 1 << 18, waiting_points: int = 1 << 16) -> None:
+        """Start without points. `batch_points` are looked at together: they fit in a cache.
+
+        `waiting_points` are put in buckets together: as they are they take as much memory.
+        """
+        self._batch_points, self._waiting_points = batch_points, waiting_points
         self.count = 0
         self.is_ascending = True  # no attempt's steps go back
+        self._waiting: list[Series] = []  # points that are not in buckets yet
+        self._settled = 0  # points in buckets
         self._width = 1
         self._buckets: _Buckets | None = None
         self._bad = np.zeros(3, np.int64)
@@ -141,20 +148,40 @@ class Thinner:
             self._seams.append((self.count, seam))
             self._seam_points -= len(seam)
         self._last = series.where(np.array([-1]))
-        for begin in range(0, len(series), self._batch_points):
-            self._add_batch(series.where(slice(begin, begin + self._batch_points)))
+        self.count += len(series)
+        if self.count - self._settled >= self._waiting_points:
+            self._waiting.append(series)
+            self.settle()
+            return
+        # A copy: no view holds the block that it was read from.
+        self._waiting.append(series.where(np.arange(len(series))))
+        if len(self._waiting) >= 64:  # noqa: PLR2004 - a row each, of a run that grows slowly
+            self._waiting = [concatenate_series(self._waiting)]
+
+    @property
+    def last_step(self) -> int | None:
+        """The last step of the attempt; None before its first point."""
+        return None if self._last is None else int(self._last.steps[0])
+
+    def settle(self) -> None:
+        """Put the points that wait into buckets."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = concatenate_series(self._waiting), []
+        for begin in range(0, len(waiting), self._batch_points):
+            self._add_batch(waiting.where(slice(begin, begin + self._batch_points)))
 
     def _add_batch(self, series: Series) -> None:
-        while self.count + len(series) > MAX_THIN_POINTS * self._width:
+        while self._settled + len(series) > MAX_THIN_POINTS * self._width:
             self._double_width()
         width = self._width
-        head = min(-self.count % width, len(series))  # points that fill the last bucket
+        head = min(-self._settled % width, len(series))  # points that fill the last bucket
         split = len(series) - (len(series) - head) % width
         for begin, end, size in ((0, head, head), (head, split, width), (split, len(series), 0)):
             if begin < end:
                 buckets = self._reduce(series.where(slice(begin, end)), size or end - begin)
                 self._append(buckets, is_head=end == head)
-                self.count += end - begin
+                self._settled += end - begin
 
     def _append(self, buckets: _Buckets, *, is_head: bool) -> None:
         current = self._buckets
@@ -195,19 +222,27 @@ class Thinner:
             sums = numbers.sum(axis=1)
         rows = columns + width * np.arange(len(values))
         points = series.where(rows)
-        return _Buckets(self.count + rows, points.steps, points.times, points.values, sums, counts)
+        return _Buckets(
+            self._settled + rows, points.steps, points.times, points.values, sums, counts
+        )
 
     def series(self) -> Series:
         """Return the points so far: all, without an outline, or those that rules judge."""
-        buckets = self._buckets
-        if buckets is None:
-            return Series(np.empty(0, np.int64), np.empty(0), np.empty(0))
+        if self.count <= MAX_THIN_POINTS:
+            empty = Series(np.empty(0, np.int64), np.empty(0), np.empty(0))
+            return concatenate_series(self._waiting or [empty])
+        if self._buckets is not None:
+            self.settle()
+            return self._thin(self._buckets)
+        settled = copy.deepcopy(self)  # the points wait on: they take less memory than buckets
+        settled.settle()
+        return settled.series()
+
+    def _thin(self, buckets: _Buckets) -> Series:
         order = buckets.places.argsort(axis=0, kind="stable")
         places = _ravel(buckets.places, order)
         values = _ravel(buckets.values, order)
         points = Series(_ravel(buckets.steps, order), _ravel(buckets.times, order), values)
-        if self._width == 1:
-            return points.where(slice(None, None, len(Slot)))
         judged = _merge_seams(self._find_rule_points(values), places, points, self._seams)
         drawn = points.where(np.unique(places, return_index=True)[1])
         bad = (int(self._bad[0]), int(self._bad[1]), int(self._bad[2]))

@@ -32,8 +32,14 @@ class WatchedRun:
 
     name: str
     state: str  # "growing", "quiet" or "over"
-    diagnosis: Diagnosis | None = None  # None: not judged yet
+    diagnosis: Diagnosis | None = None  # None: not judged yet, or unreadable
     console: tuple[str, ...] = ()  # last lines of its console
+    problem: str = ""  # why its files cannot be read
+
+    @property
+    def absence(self) -> str:
+        """Why it has no verdict."""
+        return f"unreadable: {harmless(self.problem)}" if self.problem else "not judged yet"
 
 
 def frame(runs: Sequence[WatchedRun], selected: int, columns: int, rows: int, head: str) -> Text:
@@ -69,7 +75,8 @@ def _rule(above: int, below: int, columns: int) -> Text:
 def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
     """Return the line of a run in the list: verdict, name, state, outcome, step."""
     diagnosis = run.diagnosis
-    badge, colour, texts = "pending", "", ["not judged yet"]
+    badge = "unreadable" if run.problem else "pending"
+    colour, texts = "", [harmless(run.problem) or "not judged yet"]
     if diagnosis is not None:
         verdict = diagnosis.verdict.word
         badge, colour = verdict.value, phrases.VERDICT_COLOURS[verdict]
@@ -79,7 +86,7 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
             step += f" of {trace.budget.steps:,}"
         texts = [run.state, *_outcome_texts(trace), step, phrases.counts(diagnosis)]
     name = set_cell_size(_middle_cut(run.name, width), width)
-    line = Text.assemble((f" {badge:<10}", f"bold {colour}".strip()), name, "  ", "  ".join(texts))
+    line = Text.assemble((f" {badge:<9} ", f"bold {colour}".strip()), name, "  ", "  ".join(texts))
     line.truncate(columns, overflow="ellipsis", pad=True)
     return line
 
@@ -95,7 +102,8 @@ def _outcome_texts(trace: Trace) -> list[str]:
 def _details(run: WatchedRun, columns: int, rows: int) -> list[Text]:
     """Return the verdict, the findings, the curves and the console of one run."""
     if run.diagnosis is None:
-        return [Text(f" {_middle_cut(run.name, columns - 24)}: not judged yet", "dim")]
+        text = f" {_middle_cut(run.name, columns - 24)}: {run.absence}"
+        return [Text(_cut(text, columns), "dim")]
     console = [Text(_cut(f" {harmless(text)}", columns), "dim") for text in run.console[-3:]]
     lines = [*_verdict_lines(run.diagnosis, columns), *_finding_lines(run.diagnosis, columns)]
     lines += _curve_lines(run.diagnosis.trace, columns, rows - len(lines) - len(console))

@@ -252,8 +252,8 @@ def read(run: Run, *, thin: bool = False) -> tuple[Log, ...]:
 
 
 def _read_file(file: Path, reader: Reader, *, thin: bool) -> Log:
-    log = reader.read_thin(file) if thin and reader.read_thin else None
-    return reader.read(file, None)[0] if log is None else log
+    reading = reader.read_thin(file) if thin and reader.read_thin else None
+    return reader.read(file, None)[0] if reading is None else reading.whole_log()
 
 
 def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, ...]:

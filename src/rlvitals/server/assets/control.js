@@ -35,11 +35,21 @@ function startControl(data, control, news, refresh) {
     return folded;
   };
 
-  const names = { save: "Save a checkpoint", stop: "Stop gently" };
+  /* A button that is pressed twice: a stop cannot be taken back. */
+  const confirming = (text, confirmed, act) => {
+    const folded = html("details", { class: "asking" }, html("summary", { class: "button" }, `${text} …`));
+    folded.append(button(confirmed, () => { folded.open = false; act(); }));
+    return folded;
+  };
+
+  const request = {
+    save: () => button("Save a checkpoint", () => send("/api/request", { kind: "save" })),
+    stop: () => confirming("Stop gently", "Stop the training", () => send("/api/request", { kind: "stop" })),
+  };
   const row = html("p", { class: "actions" },
     button("Mark healthy", () => send("/api/mark", { label: "healthy" })),
     asking("Mark broken", "the cause", (subject) => send("/api/mark", { label: "broken", subject })),
-    ...control.requests.map((kind) => button(names[kind], () => send("/api/request", { kind }))));
+    ...control.requests.map((kind) => request[kind]()));
   document.querySelector("#vitals").append(row);
 
   const rules = new Set([...document.querySelectorAll("#run0-findings .finding > h4 code, #run0-findings .finding > details > summary code")].map((one) => one.textContent));

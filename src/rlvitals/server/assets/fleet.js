@@ -173,7 +173,8 @@ function breakable(name) {
 }
 
 function progressOf(row) {
-  if (row.step === null) return html("span", { class: "steps" }, "no row yet");
+  const isRead = row.state !== "" && row.verdict !== "unreadable";
+  if (row.step === null) return html("span", { class: "steps" }, isRead ? "no row yet" : "");
   const made = html("span", { class: "steps" }, html("b", {}, short(row.step)));
   if (row.total) {
     const share = Math.min(100, Math.round((100 * row.step) / row.total));
