@@ -180,23 +180,42 @@ def test_two_logs_that_grow_are_one_run_though_one_is_behind(tmp_path):
     run.finish()
 
 
-def test_the_page_shows_it_once_also_after_a_restart(tmp_path):
+@pytest.mark.parametrize("copy", ["tb/ppo", "console"])
+def test_the_page_shows_it_once_also_after_a_restart(tmp_path, monkeypatch, copy):
+    """The second start judges the foreign logs and the run that one of them is a copy of."""
     root = tmp_path / "runs"
     recorded(root / "run", seed=1)
-    events(root / "tb" / "ppo")
+    recorded(root / "other", RETURN[::-1], seed=2)
+    table(root / "csv" / "another", RETURN / 2)
+    if copy == "console":
+        printed(root / "console" / "ppo.log", RETURN)
+    else:
+        events(root / copy)
+    judged = []
+    real = batch.judge
+    monkeypatch.setattr(batch, "judge", lambda task: judged.append(task[0].name) or real(task))
     for _ in range(2):
-        fleet = Fleet(root, settings.load(root))
-        fleet.start()
-        try:
-            deadline = time.monotonic() + HANG_SECONDS
-            while time.monotonic() < deadline:
-                keys, verdicts = set(fleet.entries), [row.verdict for row in fleet.search("")]
-                if keys == {"run", "tb/ppo"} and verdicts == ["learning"]:
-                    break
-                time.sleep(0.05)
-            assert list(fleet.rows) == ["run"]
-        finally:
-            fleet.stop()
+        judged.clear()
+        assert _shown(root, copy) == {"run", "other", "csv/another"}
+    # What is printed is rounded: each run with its steps is looked at.
+    other = ["other"] if copy == "console" else []
+    assert sorted(judged) == sorted([copy, "csv/another", "run", *other])
+
+
+def _shown(root, copy):
+    """Return the runs of the page once all are judged and a copy is hidden, or time is up."""
+    fleet = Fleet(root, settings.load(root))
+    fleet.start()
+    try:
+        deadline = time.monotonic() + HANG_SECONDS
+        while time.monotonic() < deadline:
+            is_listed = copy in fleet.entries and copy not in fleet.rows
+            if is_listed and "pending" not in {row.verdict for row in fleet.search("")}:
+                break
+            time.sleep(0.05)
+        return set(fleet.rows)
+    finally:
+        fleet.stop()
 
 
 def test_a_short_training_is_proven_by_three_losses(tmp_path, capsys):

@@ -21,7 +21,7 @@ def diagnosed(trace):
 
 @each_run
 def test_the_report_is_what_it_was(name, golden):
-    golden(RUNS / name / "report.txt", terminal.diagnosis(diagnosed(load_run(name))))
+    golden(RUNS / name / "report.txt", terminal.diagnosis(diagnosed(load_run(name)), verbose=True))
 
 
 @each_run

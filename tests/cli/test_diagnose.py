@@ -101,7 +101,7 @@ def test_many_runs_are_as_bad_as_the_worst(call, tmp_path, names, code):
         rows = 3 if name == "poor" else 60
         failing = name == "failing"
         write(tmp_path / "all" / name, rises=not failing, rows=rows, kl=0.1 if failing else 0.01)
-    got, out, _ = call("diagnose", tmp_path / "all", *TARGET)
+    got, out, _ = call("diagnose", tmp_path / "all", *TARGET, "--width", "200")
     assert got == code
     assert len(out.splitlines()) == 1 + len(names)
 
@@ -114,7 +114,7 @@ def test_an_unreadable_run_among_others_is_no_pass(call, tmp_path, healthy):
 
 
 def test_several_runs_come_worst_first(call, healthy, failing, poor):
-    _, out, _ = call("diagnose", healthy, poor, failing, *TARGET)
+    _, out, _ = call("diagnose", healthy, poor, failing, *TARGET, "--width", "200")
     order = [next(w for w in line.split() if w in NAMES) for line in out.splitlines()[1:]]
     assert order == ["failing", "poor", "healthy"]
 
@@ -266,7 +266,11 @@ def test_the_crucial_view_as_json(call, healthy):
 def test_many_rules_that_wait_for_the_same_are_counted_not_listed(call, tmp_path):
     log = tmp_path / "metrics.csv"
     log.write_text("\n".join(["step,return", *(f"{n},{n}" for n in range(40))]))
-    out = call("diagnose", log, "--width", "100")[1]
+    short = call("diagnose", log, "--width", "80")[1]
+    assert len(short.splitlines()) <= 16
+    assert "? Not known from this log: KL, entropy, clipping, critic." in short
+    assert re.search(r"cannot judge +\d\d rules: -v prints what is missing", short)
+    out = call("diagnose", log, "-v", "--width", "100")[1]
     said = " ".join(out.split())
     assert re.search(r": \d\d rules \(named by `rlvitals rules --coverage PATH`\)", said)
     assert "memory-grows" not in out

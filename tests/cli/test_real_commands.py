@@ -25,7 +25,7 @@ def test_the_run_under_a_shifted_header(call, real_logs):
 
 @pytest.mark.parametrize("folder", ["rllib", "sb3-monitor"])
 def test_healthy_runs_one_line_each(call, real_logs, folder):
-    code, out, _ = call("diagnose", real_logs / folder)
+    code, out, _ = call("diagnose", real_logs / folder, "--width", "200")
     assert code == 0
     runs = [p for p in (real_logs / folder).iterdir() if p.is_dir()]
     assert len(out.splitlines()) == 1 + len(runs)

@@ -6,6 +6,7 @@ import os
 import pickle
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import leveldb
 import numpy as np
@@ -724,3 +725,14 @@ def test_what_several_programs_printed_is_not_mixed_with_the_run_beside(tmp_path
     chunks = {"chunk_1.log": text, "chunk_2.log": text, "logs/progress.csv": SB3}
     (run,) = sources.find(build(tmp_path / "chunks", chunks))
     assert len(run.files) == 3
+
+
+def test_a_log_beside_a_folder_of_its_name_is_told_apart_by_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "step,return\n" + "\n".join(f"{step},{step}" for step in range(20))
+    Path("ppo").mkdir()
+    Path("ppo", "metrics.csv").write_text(rows)
+    Path("ppo.csv").write_text(rows)
+    Path("sac.csv").write_text(rows)
+    names = {run.name for run in sources.find(Path())}
+    assert names == {"ppo (ppo)", "ppo (ppo.csv)", "sac"}

@@ -1,12 +1,14 @@
 """The index: columns, places in bytes, the cache, and series for each step."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 from dialect_files import lines
 
 import rlvitals
+from rlvitals.diagnosis import load
 from rlvitals.rollouts import records, rollout_columns, rollout_index, series
 from rlvitals.rollouts.rollout_columns import is_looping
 
@@ -197,3 +199,20 @@ def test_a_run_without_rollouts_has_none(tmp_path):
         run.log(0, {"reward": 1.0})
     assert rollout_index.of_run(tmp_path / "run") is None
     assert rollout_index.of_run(tmp_path / "nowhere") is None
+
+
+def test_rollouts_in_a_folder_of_many_logs_are_nobody_s(tmp_path):
+    samples = [{"prompt": "q", "completion": "a", "reward": n} for n in (0.0, 1.0)]
+    record(tmp_path / "all", 5, lambda _: samples)
+    (tmp_path / "all" / "run.json").unlink()
+    shutil.rmtree(tmp_path / "all" / "blocks")
+    rows = "\n".join(f"{step},{step}" for step in range(30))
+    log = tmp_path / "all" / "ppo.csv"
+    log.write_text(f"step,return\n{rows}\n")
+    own = "reward/group_zero_std"
+    assert own in rlvitals.trace(log)  # the only log there
+    (tmp_path / "all" / "sac.csv").write_text(f"step,return\n{rows}\n")
+    assert own not in rlvitals.trace(log)
+    runs = load.runs(tmp_path / "all")
+    assert {run.name for run in runs} == {"ppo", "sac"}
+    assert [run.name for run in runs if load.rollouts(run) is not None] == []

@@ -28,17 +28,19 @@ from rlvitals.views import (
     runs_table,
     settings_table,
     terminal,
+    triage_table,
 )
 from rlvitals.views.console import plain
 from rlvitals.views.terminal import report
+from rlvitals.views.triage_table import TriageRow
 
 
 def test_text(golden, goldens):
-    golden(goldens / "report.txt", terminal.diagnosis(made.diagnosis()))
+    golden(goldens / "report.txt", terminal.diagnosis(made.diagnosis(), verbose=True))
 
 
 def test_a_blank_run_says_what_to_log(golden, goldens):
-    golden(goldens / "blank.txt", terminal.diagnosis(made.blank()))
+    golden(goldens / "blank.txt", terminal.diagnosis(made.blank(), verbose=True))
 
 
 def test_markdown(golden, goldens):
@@ -83,9 +85,23 @@ def test_names_of_many_runs_are_told_whole_below_the_folder_they_share():
     runs = [(name, made.diagnosis()) for name in names]
     above, head, *lines = plain(runs_table.table(runs), 60).splitlines()
     assert above == "in logs"
-    shown_names = "".join(line[head.index("run") :].split("  ")[0] for line in lines)
-    assert shown_names == "".join(name.removeprefix("logs/") for name in names)
+    rows = [line for line in lines if not line.startswith("  ")]
+    assert [line[head.index("run") :] for line in rows] == [
+        name.removeprefix("logs/") for name in names
+    ]
     assert max(map(cell_len, lines)) <= 60
+
+
+@pytest.mark.parametrize("name", ["ppo", "ppo/a-name-of-more-columns-than-are-left/seed-3"])
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_no_reason_is_cut_beside_the_run_or_below_it(width, name):
+    reason = "the learning rate jumps from 0.0003 to 0.1 at step 31,744, and stays there"
+    row = TriageRow(name, "collapsed", True, 2.0, 1.0, "learning-rate-jump", reason)
+    lines = plain(triage_table.table([row]), width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    shown = " ".join(lines[1:-2])
+    assert {"learning-rate-jump:", *reason.split()} <= set(shown.split())
+    assert "…" not in shown
 
 
 @pytest.mark.parametrize("count", [20, 21])

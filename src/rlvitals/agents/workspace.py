@@ -10,7 +10,6 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
-from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.settings import Settings
 from rlvitals.storage.missing_path import missing_path
@@ -99,7 +98,8 @@ class Workspace:
 
     def rollouts(self, name: str) -> Rollouts:
         """Return the saved rollouts of a run. Raises UsageError where there are none."""
-        rollouts = rollout_index.of_run(self.root_of(name))
+        self.root_of(name)  # refuses a link that leads out
+        rollouts = load.rollouts(self.find(name)[0])
         if rollouts is None:
             raise UsageError("no rollouts are saved in this run", where=name)
         return rollouts

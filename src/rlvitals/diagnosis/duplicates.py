@@ -95,6 +95,18 @@ def find(runs: Mapping[Key, Identity]) -> dict[Key, Key]:
     return copies | _find_console_copies(runs, copies)
 
 
+def traits(run: Identity) -> tuple[str, ...]:
+    """Return short texts; a recorded run and another log that share none are not one training.
+
+    A copy shares the opening of an outcome; one that was only printed, rounded, shares its steps.
+    """
+    openings = [f"{name} {digest.hex()}" for name, digest in run.openings.items()]
+    if run.trackers not in ({"console"}, {"rlvitals"}):
+        return tuple(openings)
+    steps = {name: _digest(taken, taken, len(taken)) for name, (taken, _) in run.outcomes.items()}
+    return (*openings, *(f"{name} at {digest.hex()}" for name, digest in steps.items()))
+
+
 def _find_console_copies(runs: Mapping[Key, Identity], copies: Mapping[Key, Key]) -> dict[Key, Key]:
     """Return each run that was only printed, and the one run that logged the same in full."""
     originals = {
@@ -164,7 +176,9 @@ def _points(series: Series) -> Points:
         return points.steps.astype(np.int64), points.values.astype(np.float32)
 
 
-def _digest(steps: NDArray[np.int64], values: NDArray[np.float32], count: int) -> bytes:
+def _digest(
+    steps: NDArray[np.int64], values: NDArray[np.float32] | NDArray[np.int64], count: int
+) -> bytes:
     return blake2b(steps[:count].tobytes() + values[:count].tobytes(), digest_size=16).digest()
 
 

@@ -25,6 +25,7 @@ from rlvitals.options import Mute
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rollouts import rollout_index
+from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.rollouts.series import to_log
 from rlvitals.rules.going_on import LIVE, describe_end
 from rlvitals.rules.rule import Rule, Threshold
@@ -90,9 +91,14 @@ def _logs(run: Run, *, thin: bool) -> tuple[Log, ...]:
     """Read a run's log files, and what its saved rollouts count. Raises UnreadableLog."""
     if not run.files:
         return (to_log(rollout_index.read(run.root)),)
-    rollouts = rollout_index.of_run(run.root)
+    saved = rollouts(run)
     logs = sources.read(run, thin=thin)
-    return logs if rollouts is None else (*logs, to_log(rollouts))
+    return logs if saved is None else (*logs, to_log(saved))
+
+
+def rollouts(run: Run) -> Rollouts | None:
+    """Index a run's saved rollouts; None where there are none, or they may be another run's."""
+    return None if run.shares_folder else rollout_index.of_run(run.root)
 
 
 def unmapped_series(run: Run, overrides: Given, trace: Trace) -> dict[str, Series]:

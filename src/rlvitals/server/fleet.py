@@ -1,7 +1,8 @@
 """Keep one line for each run below a root, and judge the runs behind the page, worst first."""
 
 import contextlib
-import json
+import hashlib
+import os
 import sqlite3
 import threading
 import time
@@ -75,6 +76,7 @@ class Fleet:
         self._marks: dict[str, str] = {}  # state of each run's files
         self._judgements: dict[str, _Judgement] = {}
         self._identities: dict[str, Identity] = {}  # of the judged runs
+        self._traits: dict[str, frozenset[str]] = {}  # of the judged and the stored runs
         self._copies: dict[str, str] = {}  # runs without a line, and the run each is a copy of
         self._lock = threading.RLock()  # of the lines
         self.reader = SingleReader()
@@ -93,8 +95,9 @@ class Fleet:
         self._show(self._index.search())
         for path, text in self._index.summaries(self._judge_id).items():
             if path in self.rows:
-                with contextlib.suppress(TypeError, ValueError):
-                    self._put(fleet_line.from_json(text))
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    line, self._traits[path] = fleet_line.from_json(text)
+                    self._put(line)
         self._update_differing()
         if self.rows:
             self._has_rows.set()
@@ -131,7 +134,7 @@ class Fleet:
             with self._index_lock:
                 keys = {entry.path for entry in (self._run_query or self._index).search(query)}
             rows = [row for row in rows if row.key in keys or self._fits(row, query)]
-        return sorted(rows, key=_badness)
+        return sorted(rows, key=fleet_line.badness)
 
     def points(
         self, key: str, metric: str, width: int, steps: tuple[int | None, int | None]
@@ -281,12 +284,14 @@ class Fleet:
         with self._lock:
             foreign = {key for key, entry in self.entries.items() if entry.run is not None}
             # A run that an earlier server judged may be the same training as a foreign one.
-            unknown = self.rows.keys() - self._identities.keys() if foreign else set()
-            keys = [key for key in unjudged | foreign | unknown if self._is_stale(key, time_s)]
-            rows = self.rows
+            stored = self.rows.keys() - self._identities.keys() if foreign else set()
+            traits = {trait for key in foreign for trait in self._traits.get(key, ())}
+            alike = {key for key in stored if traits & self._traits.get(key, traits)}
+            rows = self.rows  # a copy has none
+            keys = (unjudged | foreign | alike) & rows.keys() - self.open_keys()
             order = {"failed": 0, "killed": 0, "running": 1}
             return sorted(
-                (key for key in keys if key in rows and key not in self.open_keys()),
+                (key for key in keys if self._is_stale(key, time_s)),
                 key=lambda key: (
                     rows[key].verdict != "pending",
                     order.get(rows[key].state, 2),
@@ -342,6 +347,7 @@ class Fleet:
 
         trackers = run_files.trackers(self.entries[key])
         self._identities[key] = duplicates.identify(trackers, diagnosis.trace, grew=grew)
+        self._traits[key] = frozenset(duplicates.traits(self._identities[key]))
         for copy, original in duplicates.find(self._identities).items():
             if copy in self.rows:
                 self._copies[copy] = original
@@ -354,7 +360,8 @@ class Fleet:
             return
         path = "" if line.key == "." else line.key
         with self._index_lock:
-            self._index.note({path: line.verdict}, self._judge_id, {path: json.dumps(asdict(line))})
+            text = fleet_line.to_json(line, self._traits.get(line.key, ()))
+            self._index.note({path: line.verdict}, self._judge_id, {path: text})
 
     def _put(self, row: Summary) -> None:
         old = self.rows.get(row.key)
@@ -366,7 +373,7 @@ class Fleet:
             self.channel.publish("row", {"row": asdict(row), "lamps": self.lamps})
 
     def _remove(self, key: str) -> None:
-        for values in (self.entries, self._marks, self._judgements, self._identities):
+        for values in (self.entries, self._marks, self._judgements, self._identities, self._traits):
             values.pop(key, None)
         self._copies = {copy: name for copy, name in self._copies.items() if name != key}
         self._remove_line(key)
@@ -393,5 +400,17 @@ class Fleet:
             self.channel.publish("differing", {"names": list(names)})
 
 
-def _badness(row: Summary) -> tuple[int, bool, float, str]:
-    return (LAMPS.index(row.lamp), row.state != "running", -(row.time or 0.0), row.key)
+def _index_file(root: Path) -> Path:
+    """Return the index's file in the user's cache folder, or SQLite's name for memory."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    # The index stands in the user's cache folder: the served folder is not written.
+    folder = Path(base, "rlvitals/serve")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return IN_MEMORY
+    return folder / f"{_hash(os.path.realpath(root))}.index"
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=12).hexdigest()

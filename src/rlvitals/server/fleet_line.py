@@ -5,7 +5,8 @@ Nothing here imports what judges: the first page of the fleet is served before t
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 
 from rlvitals.storage.run_query import Indexed
 
@@ -61,11 +62,17 @@ def from_index(entry: Indexed) -> Summary:
     )
 
 
-def from_json(text: str) -> Summary:
-    """Return a line that was stored. Raises TypeError, ValueError for another version's."""
-    record = json.loads(text)
+def to_json(line: Summary, traits: Iterable[str]) -> str:
+    """Return a line as a text to store; `traits` are those of `duplicates` of its run."""
+    return json.dumps({"line": asdict(line), "traits": [*traits]})
+
+
+def from_json(text: str) -> tuple[Summary, frozenset[str]]:
+    """Return a stored line and its traits. Raises KeyError, TypeError, ValueError of others."""
+    stored = json.loads(text)
+    record = stored["line"]
     tuples = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
-    return Summary(**{**record, **tuples})
+    return Summary(**{**record, **tuples}), frozenset(stored["traits"])
 
 
 def from_error(summary: Summary, problem: str) -> Summary:
@@ -73,6 +80,11 @@ def from_error(summary: Summary, problem: str) -> Summary:
     return replace(
         summary, lamp="bad", verdict="unreadable", reason=problem, spark=(), state="unknown"
     )
+
+
+def badness(row: Summary) -> tuple[int, bool, float, str]:
+    """Return the sort key of a line among the worst first."""
+    return (LAMPS.index(row.lamp), row.state != "running", -(row.time or 0.0), row.key)
 
 
 def is_bookkeeping(setting: str) -> bool:

@@ -26,7 +26,6 @@ from rlvitals.metrics import canonicalize
 from rlvitals.metrics.steps import change, resume
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
-from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.rollouts.series import to_log
 from rlvitals.server import console, run_page
@@ -265,7 +264,7 @@ class LiveRun:
     def _read_rollouts(self) -> None:
         """Read the rollouts again where their files changed."""
         try:
-            rollouts = rollout_index.of_run(self.run.root)
+            rollouts = load.rollouts(self.run)
         except UnreadableLog:
             rollouts = None
         if rollouts is not None:

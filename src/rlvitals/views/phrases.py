@@ -12,6 +12,7 @@ from rlvitals.diagnosis.coverage import Unlock, Wanted
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.replay import Retraction
 from rlvitals.diagnosis.root_cause import Alternative, Case
+from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import ENOUGH
@@ -216,12 +217,28 @@ def retraction_text(retraction: Retraction) -> str:
 def headline(diagnosis: Diagnosis) -> str:
     """Return the run's name, profile, steps and number of rows."""
     trace = diagnosis.trace
-    points = max((series.count for series in trace.series.values()), default=0)
+    if not trace.series:
+        return f"{trace.name} · no known metric" if trace.name else "no known metric"
+    points = max(series.count for series in trace.series.values())
     steps = f"{trace.step_unit} {trace.first_step:,} to {trace.last_step:,}"
     if trace.budget is not None:
         steps += f" of {trace.budget.steps:,}"
     texts = [trace.name, f"profile {trace.profile}", steps, f"{points:,} rows"]
     return " · ".join(text for text in texts if text)
+
+
+def short_summary(diagnosis: Diagnosis) -> tuple[Sentence, ...]:
+    """Return the sentences that say more than the verdict; one names all that is not known."""
+    unknown = [s for s in diagnosis.tldr if s.sign == "unknown" and s.topic != "reward"]
+    others = [
+        s
+        for s in diagnosis.tldr
+        if s not in unknown and s.text.casefold() != f"{diagnosis.verdict.why}.".casefold()
+    ]
+    if len(unknown) > 1:
+        topics = ", ".join(sentence.topic for sentence in unknown)
+        unknown = [Sentence("", f"Not known from this log: {topics}.", "unknown")]
+    return (*others, *unknown)
 
 
 def liveness(diagnosis: Diagnosis) -> str:

@@ -1,13 +1,9 @@
 """Render a table of many runs, worst first."""
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
-from rich.cells import cell_len, chop_cells
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from rlvitals.diagnosis.engine import Diagnosis
@@ -16,7 +12,7 @@ from rlvitals.errors import VitalsError, harmless
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import UNTOLD
 from rlvitals.views import phrases
-from rlvitals.views.console import COLUMN_GAP
+from rlvitals.views.reason_table import ReasonRow, ReasonTable
 
 MAX_UNCOUNTED_RUNS = 20  # more runs get a tally
 Judged = tuple[str, Diagnosis | VitalsError]  # name and diagnosis, or error
@@ -31,52 +27,12 @@ def table(runs: Sequence[Judged]) -> RenderableType:
     """Render verdict, findings, name and reason of each run, and a tally if there are many."""
     above, names = _without_common([harmless(name) for name, _ in worst_first(runs)])
     rows = [
-        _Row(_verdict(result), _counts(result), name, _reason(result))
+        ReasonRow((_verdict(result), _counts(result)), name, _reason(result))
         for name, (_, result) in zip(names, worst_first(runs), strict=True)
     ]
     head = [Text(f"in {above}", "dim")] if above else []
     tail = [Text(), Text(_tally(runs), "dim")] if len(runs) > MAX_UNCOUNTED_RUNS else []
-    return Group(*head, _Rows(rows), *tail)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    verdict: Text
-    counts: Text
-    name: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows of the table; names are wrapped, reasons are truncated."""
-
-    rows: Sequence[_Row]
-
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table, fitted to the available width."""
-        fixed = [
-            max(cell_len(head), *(cell_len(cell.plain) for cell in cells))
-            for head, cells in (
-                ("verdict", [row.verdict for row in self.rows]),
-                ("findings", [row.counts for row in self.rows]),
-            )
-        ]
-        room = options.max_width - sum(fixed) - 3 * COLUMN_GAP
-        widest = max(cell_len("run"), *(cell_len(row.name) for row in self.rows))
-        # 28 columns for the reason, unless the name is left with fewer than 30
-        name = min(widest, max(room - 28, 30), room)
-        grid = Table(box=None, padding=(0, COLUMN_GAP, 0, 0), pad_edge=False, header_style="dim")
-        for head, width in zip(("verdict", "findings", "run"), (*fixed, name), strict=True):
-            grid.add_column(head, no_wrap=True, width=width)
-        why_width = min(room - name, max(cell_len(row.why) for row in self.rows))
-        if why_width >= len("why"):
-            grid.add_column("why", no_wrap=True, width=why_width)
-        for row in self.rows:
-            cells = (row.verdict, row.counts, Text(_break_name(row.name, name)), Text(row.why))
-            cells[-1].overflow = "ellipsis"
-            grid.add_row(*cells[: len(grid.columns)])
-        yield grid
+    return Group(*head, ReasonTable((Text("verdict"), Text("findings")), rows), *tail)
 
 
 def _without_common(names: Sequence[str]) -> tuple[str, list[str]]:
@@ -87,16 +43,6 @@ def _without_common(names: Sequence[str]) -> tuple[str, list[str]]:
     if not above or len(names) == 1:
         return "", [*names]
     return above, [name.removeprefix(f"{above}/") for name in names]
-
-
-def _break_name(name: str, width: int) -> str:
-    """Wrap a name between folders, and within a folder that is too long."""
-    lines = [""]
-    for piece in re.findall(r"[^/]*/|[^/]+", name):
-        if lines[-1] and cell_len(lines[-1] + piece) > width:
-            lines.append("")
-        lines[-1:] = chop_cells(lines[-1] + piece, width)
-    return "\n".join(lines)
 
 
 def _tally(runs: Sequence[Judged]) -> str:

@@ -24,9 +24,9 @@ FINDING_INDENT = 2
 MAX_WAITING_RULES = 12  # with the same reason; more are counted
 
 
-def diagnosis(result: Diagnosis, width: int = DEFAULT_WIDTH) -> str:
-    """Return the complete report as plain text."""
-    return plain(report(result), width=width)
+def diagnosis(result: Diagnosis, width: int = DEFAULT_WIDTH, *, verbose: bool = False) -> str:
+    """Return the report as plain text."""
+    return plain(report(result, verbose=verbose), width=width)
 
 
 def finding(rule: Rule, result: Finding, trace: Trace, width: int = DEFAULT_WIDTH) -> str:
@@ -35,15 +35,18 @@ def finding(rule: Rule, result: Finding, trace: Trace, width: int = DEFAULT_WIDT
     return plain(_case(Case(rule, replace(result, remedies=tries)), trace), width=width)
 
 
-def report(diagnosis: Diagnosis) -> RenderableType:
-    """Render the complete report, with a blank line between parts."""
-    blocks: list[RenderableType] = [_answer(diagnosis)]
+def report(diagnosis: Diagnosis, *, verbose: bool = False) -> RenderableType:
+    """Render the report, with a blank line between parts.
+
+    `verbose`: with what is not logged, and each rule that could not judge for want of it.
+    """
+    blocks: list[RenderableType] = [_answer(diagnosis, verbose=verbose)]
     blocks += [_case(case, diagnosis.trace) for case in diagnosis.cases]
-    blocks += [_coverage_rows(diagnosis)]
+    blocks += [_coverage_rows(diagnosis, verbose=verbose)]
     return Group(*_separate(blocks))
 
 
-def _answer(diagnosis: Diagnosis) -> RenderableType:
+def _answer(diagnosis: Diagnosis, *, verbose: bool) -> RenderableType:
     verdict = diagnosis.verdict.word
     colour = phrases.VERDICT_COLOURS[verdict]
     badge = f" {verdict.value.upper()} "
@@ -57,7 +60,7 @@ def _answer(diagnosis: Diagnosis) -> RenderableType:
         (phrases.counts(diagnosis), worst), (f" · {harmless(phrases.headline(diagnosis))}", "dim")
     )
     lines = grid(1)
-    for sentence in diagnosis.tldr:
+    for sentence in diagnosis.tldr if verbose else phrases.short_summary(diagnosis):
         style = phrases.SIGN_COLOURS[sentence.sign]
         lines.add_row(Text(phrases.SIGN_MARKS[sentence.sign], style), Text(harmless(sentence.text)))
     unknown = phrases.liveness(diagnosis)
@@ -141,7 +144,7 @@ def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> list[RenderableType]:
     return lines
 
 
-def _coverage_rows(diagnosis: Diagnosis) -> RenderableType:
+def _coverage_rows(diagnosis: Diagnosis, *, verbose: bool) -> RenderableType:
     """Render context, coverage, missing settings and unmapped keys."""
     rows = grid(LABEL_COLUMNS + FINDING_INDENT)
     trace = diagnosis.trace
@@ -150,6 +153,19 @@ def _coverage_rows(diagnosis: Diagnosis) -> RenderableType:
     if diagnosis.clear:
         names = ", ".join(sorted(rule.name for rule in diagnosis.clear))
         rows.add_row(Text("clear", "dim"), Text(names))
+    if verbose:
+        _add_undecided_rows(rows, diagnosis)
+    elif diagnosis.undecided:
+        count = len(diagnosis.undecided)
+        text = f"{count} rule{'s' if count > 1 else ''}: -v prints what is missing"
+        rows.add_row(Text("cannot judge", "dim"), Text(text))
+    if unmapped := phrases.unmapped_text(trace):
+        rows.add_row(Text("not mapped", "dim"), Text(harmless(unmapped)))
+    return rows
+
+
+def _add_undecided_rows(rows: Table, diagnosis: Diagnosis) -> None:
+    """Add a row for each reason why rules could not judge, and one for missing settings."""
     for i, (reason, waiting) in enumerate(phrases.undecided_rules(diagnosis).items()):
         names_text = (
             ", ".join(waiting)
@@ -160,9 +176,6 @@ def _coverage_rows(diagnosis: Diagnosis) -> RenderableType:
         rows.add_row(Text("" if i else "cannot judge", "dim"), text)
     if unknown := phrases.unknown_settings(diagnosis):
         rows.add_row(Text("not known", "dim"), Text(f"settings of this run: {unknown}"))
-    if unmapped := phrases.unmapped_text(trace):
-        rows.add_row(Text("not mapped", "dim"), Text(harmless(unmapped)))
-    return rows
 
 
 def _add_context_rows(rows: Table, diagnosis: Diagnosis) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from rlvitals.diagnosis.cost import HOUR
@@ -13,9 +12,10 @@ from rlvitals.diagnosis.duration import training_time
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import VitalsError, harmless
 from rlvitals.readers.discovery.sources import Run
+from rlvitals.rules.standing import UNTOLD
 from rlvitals.views import markdown as escape
 from rlvitals.views import phrases
-from rlvitals.views.console import COLUMN_GAP
+from rlvitals.views.reason_table import ReasonRow, ReasonTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +101,22 @@ def total(rows: Sequence[TriageRow]) -> dict[str, float]:
 
 def table(rows: Sequence[TriageRow]) -> RenderableType:
     """Render the rows for a terminal, with a last line of totals."""
-    gap = (0, COLUMN_GAP, 0, 0)
-    grid = Table(box=None, padding=gap, pad_edge=False, header_style="dim", expand=True)
-    for head in ("verdict", "took", "lost"):
-        grid.add_column(head, no_wrap=True, justify="left" if head == "verdict" else "right")
-    grid.add_column("run", overflow="fold", max_width=40)
-    grid.add_column("why", overflow="ellipsis", no_wrap=True, ratio=1)
+    lines: list[ReasonRow] = []
     heads = _heads(rows)
     for number, entry in enumerate(rows):
         if number in heads:
             hours, name, counts = _head_cells(heads[number])
-            grid.add_row("group", hours, "", name, counts, style="bold")
+            cells = (Text("group"), Text(hours, justify="right"), Text())
+            lines.append(ReasonRow(cells, name, counts, "bold"))
         colour = "red" if entry.broken else "dim" if entry.verdict == "unknown" else "green"
+        verdict = Text(entry.verdict, colour)
+        took = Text(_duration(entry.hours), justify="right")
+        lost = Text(_duration(entry.hours_lost), justify="right")
         reason = f"{entry.cause}: {entry.reason}" if entry.cause else entry.reason
-        grid.add_row(
-            Text(entry.verdict, colour),
-            _duration(entry.hours),
-            _duration(entry.hours_lost),
-            entry.run,
-            reason,
-        )
-    return Group(grid, Text(), Text(_sentence(rows), "dim"))
+        lines.append(ReasonRow((verdict, took, lost), entry.run, reason.removeprefix(UNTOLD)))
+    titles = (Text("verdict"), Text("took", justify="right"), Text("lost", justify="right"))
+    table = [ReasonTable(titles, lines)] if lines else []
+    return Group(*table, Text(), Text(_sentence(rows), "dim"))
 
 
 def markdown_table(rows: Sequence[TriageRow]) -> str:

@@ -40,6 +40,7 @@ class Run:
     files: tuple[tuple[Path, Reader], ...]
     notes: tuple[str, ...] = ()
     settings: tuple[Path, ...] = ()  # files that hold settings alone
+    shares_folder: bool = False  # with other logs: whose the folder's rollouts are is not known
 
     @property
     def trackers(self) -> frozenset[str]:
@@ -80,15 +81,24 @@ def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
         home_runs = _runs(home, files, path, tuple(notes))
         if len(home_runs) == 1:  # of several runs in one folder nobody can say whose they are
             home_runs = [replace(home_runs[0], settings=tuple(settings[home]))]
-        runs += home_runs
+        runs += _mark_owner(home_runs)
     return _make_names_unique(runs)
 
 
+def _mark_owner(home_runs: Sequence[Run]) -> list[Run]:
+    """Mark the runs of one folder that cannot own its rollouts: all but the only logged one."""
+    logged = [run for run in home_runs if run.trackers != {"console"}] or home_runs
+    owner = logged[0] if len(logged) == 1 else None
+    return [replace(run, shares_folder=run is not owner) for run in home_runs]
+
+
 def _make_names_unique(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Put the folder's name behind a run's name that another run has too."""
+    """Put the folder's name, or else the file's, behind a name that two runs have."""
     counts = Counter(run.name for run in runs)
     return tuple(
-        replace(run, name=f"{run.name} ({run.root.name[:8]})") if counts[run.name] > 1 else run
+        replace(run, name=f"{run.name} ({run.root.name[:8] or run.files[0][0].name})")
+        if counts[run.name] > 1
+        else run
         for run in runs
     )
 
@@ -109,8 +119,21 @@ def _of_file(path: Path) -> tuple[Run, ...]:
     reader = select.reader_of(path)
     if reader.runs is not None:
         return tuple(_runs_in_file(path, reader, ""))
-    settings = settings_files.settings_of_log(path)
-    return (Run(_file_name(path, reader), path.parent, ((path, reader),), settings=settings),)
+    name, settings = _file_name(path, reader), settings_files.settings_of_log(path)
+    shares = _has_rival(path)
+    return (Run(name, path.parent, ((path, reader),), settings=settings, shares_folder=shares),)
+
+
+def _has_rival(path: Path) -> bool:
+    """Return True if a log is not of the run that its folder's rollouts belong to."""
+    try:
+        siblings = sorted(file for file in path.parent.iterdir() if file.is_file())
+    except OSError:  # a folder that may be entered and not be listed
+        return False
+    claimed = [pair for pair in _claim_files(siblings, path.parent, []) if pair[1].runs is None]
+    runs = _mark_owner(_runs(path.parent, claimed, path.parent, ())) if claimed else []
+    owned = {file for run in runs if not run.shares_folder for file, _ in run.files}
+    return bool(runs) and path not in owned
 
 
 def _in_databases(claimed: Files, root: Path, notes: list[str]) -> list[Run]:
@@ -136,7 +159,12 @@ def _runs_in_file(file: Path, reader: Reader, within: str) -> list[Run]:
     if reader.runs and not readers:
         raise UnreadableLog("a database without a run", where=str(file))
     return [
-        Run(f"{within}/{name}" if within else name, file.parent, ((file, inner),))
+        Run(
+            f"{within}/{name}" if within else name,
+            file.parent,
+            ((file, inner),),
+            shares_folder=len(readers) > 1,
+        )
         for name, inner in readers.items()
     ]
 
