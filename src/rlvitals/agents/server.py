@@ -126,7 +126,7 @@ def page(text: str, cursor: str = "") -> tuple[str, str]:
     if end < len(data):  # at the end of a line, or else of a character
         newline = data.rfind(b"\n", begin + 1, end)
         end = newline + 1 if newline > 0 else end
-        while data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that continues a character
+        while data[end] & 0xC0 == 0x80:  # a byte that continues a character
             end -= 1
     more = f"{end}-{digest}" if end < len(data) else ""
     tail = f"\nmore: call again with cursor {more}" if more else ""

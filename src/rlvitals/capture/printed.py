@@ -57,7 +57,7 @@ def _record(_: object, text: object) -> None:
     _line, _bytes_written = unfinished, _bytes_written + len(data)
     if not data.strip() and _descriptor is None:
         return
-    if (_folder / "run.json").exists() if _descriptor is None else _bytes_written > 64e6:  # noqa: PLR2004
+    if (_folder / "run.json").exists() if _descriptor is None else _bytes_written > 64e6:
         _folder = None
         return
     if _descriptor is None:

@@ -72,7 +72,7 @@ class TorchGroup:
         except RuntimeError as error:
             match = re.search(r"Ranks ([\d, ]+) failed to pass", str(error))
             ranks = [int(rank) for rank in match[1].split(",")] if match else []
-            if not ranks and self.size == 2:  # noqa: PLR2004 - a lost connection names no rank
+            if not ranks and self.size == 2:  # a lost connection names no rank
                 ranks = [1 - self.rank]
             raise _missing_processes(ranks, self._limit.total_seconds()) from error
         return messages

@@ -40,7 +40,7 @@ def add_option(parser: ArgumentParser, section: str, key: str) -> None:
         parser.add_argument(option.flag, action="append", metavar=metavar, help=option.doc)
         return
     default = f" (default: {option.default})" if option.default else ""
-    many = len(option.choices) > 6  # noqa: PLR2004 - a usage line has room for so many
+    many = len(option.choices) > 6  # a usage line has room for so many
     choices = f": {', '.join(option.choices)}" if many else ""
     parser.add_argument(
         option.flag,

@@ -49,6 +49,6 @@ def span(seconds: float) -> str:
     """Format a duration in seconds in the largest fitting unit."""
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
-    if seconds < 120:  # noqa: PLR2004 - two minutes
+    if seconds < 120:  # two minutes
         return f"{seconds:.3g} s"
-    return f"{seconds / 60:,.3g} min" if seconds < 7200 else f"{seconds / 3600:,.3g} h"  # noqa: PLR2004
+    return f"{seconds / 60:,.3g} min" if seconds < 7200 else f"{seconds / 3600:,.3g} h"

@@ -95,7 +95,7 @@ def _rescale(run_scores: list[list[RunScore]], tasks: dict[str, Task]) -> list[l
     For tasks of unknown scale 0 and 1 are the lowest and the highest score of all runs: the scale
     must not depend on which group is the first.
     """
-    if len(tasks) < 2:  # noqa: PLR2004
+    if len(tasks) < 2:
         return run_scores
     scales = {}
     for name, task in tasks.items():

@@ -59,7 +59,7 @@ def parse_score_at(text: str) -> At:
     if phrase == "best":
         return At("best")
     match = re.fullmatch(r"mean of (?:the )?last (\d+(?:\.\d+)?) ?%", phrase)
-    if match is None or not 0 < float(match[1]) <= 100:  # noqa: PLR2004 - per cent
+    if match is None or not 0 < float(match[1]) <= 100:  # per cent
         raise UsageError(f"a score is not taken at {text!r}", hint=f"one of {SCORE_EXAMPLES}")
     return At("mean", float(match[1]))
 

@@ -77,7 +77,7 @@ def _nearest_folder(path: Path) -> Path:
 
 
 def _format_gb(size: float) -> str:
-    return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"  # noqa: PLR2004
+    return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"
 
 
 DISK_CHECK = Check("disk", "Is there room on the disk?", check_disk)

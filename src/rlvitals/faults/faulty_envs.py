@@ -190,7 +190,7 @@ class AlwaysTerminal(World):
 
     def ends(self, terminated: bool) -> bool:  # noqa: FBT001
         """Return that it is over."""
-        return terminated or self.count >= 10  # noqa: PLR2004
+        return terminated or self.count >= 10
 
 
 class SlowStep(World):

@@ -191,7 +191,7 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
         *("{", "[", "<", "=")
     }:
         name = texts.pop(0)
-        if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:  # noqa: PLR2004
+        if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:
             return None
     for delimiter in HEADERLESS_DELIMITERS:
         rows = [_cells(text, delimiter) for text in texts]

@@ -319,7 +319,7 @@ class _Reading:
         except ValueError:
             self._left_out[key] += 1
             texts = self._texts.setdefault(key, set())
-            if len(texts) < 2:  # noqa: PLR2004 - two texts show that a column changes
+            if len(texts) < 2:  # two texts show that a column changes
                 texts.add(cell.strip()[:MAX_SETTING_CHARACTERS])
             return
         if value is not None:

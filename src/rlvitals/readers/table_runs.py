@@ -81,7 +81,7 @@ def _by_algorithms(
     columns = [name for name in names if name not in steps]
     if not measure or "loss" in measure or len(columns) != len(set(columns)):
         return {}
-    if len(columns) < 2 or not all(map(_is_algorithm, columns)):  # noqa: PLR2004 - to compare
+    if len(columns) < 2 or not all(map(_is_algorithm, columns)):  # to compare
         return {}
     learning = [name for name in columns if not run_labels.is_baseline(name)]
     return {

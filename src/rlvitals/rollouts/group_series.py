@@ -132,7 +132,7 @@ def _by_task(
 ) -> dict[str, Series]:
     """Return the means of each task, of the most frequent ones; nothing for a single task."""
     numbers, counts = np.unique(tasks, return_counts=True)
-    if len(numbers) < 2:  # noqa: PLR2004 - one task is the run
+    if len(numbers) < 2:  # one task is the run
         return {}
     # The most frequent tasks get a series each.
     frequent = numbers[np.argsort(-counts, kind="stable")][:20]

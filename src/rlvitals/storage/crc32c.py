@@ -115,7 +115,7 @@ def _crc_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]
         distance *= 2
     crcs: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
     for index, piece in enumerate(pieces):
-        if len(piece) < 4:  # noqa: PLR2004  # fewer than there are to invert
+        if len(piece) < 4:  # fewer than there are to invert
             crcs[index] = crc32c(piece.tobytes())
     return crcs
 

@@ -257,7 +257,7 @@ def _redact_list(name: str, values: Sequence[object], depth: int) -> list[object
     """Redact a list, which may be a command line or a pair of name and value."""
     clean: list[object] = []
     flag = ""  # the word before, where it names the next one
-    is_pair = len(values) == 2  # noqa: PLR2004 - of name and value
+    is_pair = len(values) == 2  # of name and value
     if is_pair and isinstance(values[0], str) and kinds.strength(values[0]) in STRONG_KINDS:
         flag = values[0]
     for value in values:
@@ -339,7 +339,7 @@ def _mask_assignment(match: re.Match[str]) -> str:
     name, sep, quote = match["name"], match["sep"], match["quote"]
     value = match["inner"] if quote else match["bare"]
     spaced = not set(sep) & set("=:")
-    if spaced and (len(match["dash"]) < 2 or value.startswith("--")):  # noqa: PLR2004 - "--"
+    if spaced and (len(match["dash"]) < 2 or value.startswith("--")):  # "--"
         return match[0]
     tail = ""
     if not quote and not match["dash"]:

@@ -211,7 +211,7 @@ def _beats(pair: Against) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"  # noqa: PLR2004 - digits
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"  # digits
 
 
 def _span(interval: Interval) -> str:

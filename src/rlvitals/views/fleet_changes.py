@@ -67,7 +67,7 @@ def _new(runs: Read) -> list[str]:
 def muted_lines(runs: Read) -> list[str]:
     """Return a message on the muted findings of several runs; none for a single run."""
     hits = [(name, mute) for name, diagnosis in runs for mute in diagnosis.muted]
-    if len(runs) < 2 or not hits:  # noqa: PLR2004 - several
+    if len(runs) < 2 or not hits:  # several
         return []
     names = "; ".join(
         f"{mute.rule.name} in {name} ({mute.reason})" for name, mute in hits[:MAX_LISTED_CHANGES]

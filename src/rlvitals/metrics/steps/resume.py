@@ -125,4 +125,4 @@ def _runs_again(steps: np.ndarray[tuple[int], np.dtype[np.int64]], i: int) -> bo
     """Return True for a resume: the next two rows at least repeat earlier steps, in order."""
     passed = int(steps[:i].max())
     follow = steps[i : i + 2]
-    return len(follow) == 2 and bool((follow <= passed).all()) and bool(follow[1] >= follow[0])  # noqa: PLR2004
+    return len(follow) == 2 and bool((follow <= passed).all()) and bool(follow[1] >= follow[0])

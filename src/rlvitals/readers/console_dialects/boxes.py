@@ -60,7 +60,7 @@ class Boxes:
     def _row(self, text: str) -> None:
         """Take `| key | value |`; what is more or less is a table of another kind."""
         cells = text[1:-1].split(BOX_SIDE)
-        if not self.open or len(cells) != 2 or not cells[0].strip():  # noqa: PLR2004 - a pair
+        if not self.open or len(cells) != 2 or not cells[0].strip():  # a pair
             self._drop()
             return
         key, cell = cells[0].strip(), cells[1].strip()

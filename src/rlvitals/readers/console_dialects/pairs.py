@@ -196,7 +196,7 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
     tested = line_forms.EVALUATION.match(text)
     segments = _segments(text[tested.end() :] if tested else text)
-    if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
+    if not 2 <= len(segments) <= MAX_SEGMENTS:  # a step and a measure
         return None
     row: dict[str, tuple[float, float | None]] = {}
     unread_segments = 0

@@ -88,7 +88,7 @@ def _sort_pieces(pieces: list[Piece]) -> list[Piece]:
     if len(pieces) == 1 and len(pieces[0].places):
         return pieces
     pieces = [piece for piece in pieces if len(piece.places)]
-    if len(pieces) < 2:  # noqa: PLR2004  # in order as it is
+    if len(pieces) < 2:  # in order as it is
         return pieces
     pieces.sort(key=lambda piece: int(piece.places[0]))
     if all(first.places[-1] < second.places[0] for first, second in pairwise(pieces)):

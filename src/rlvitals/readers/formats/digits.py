@@ -137,7 +137,7 @@ def _quotients(
     error_left = np.abs(second - (total - first))  # what the sum leaves out, exactly
     spacing = np.spacing(total)
     middle = np.abs(error_left - 0.5 * spacing) < MIN_ROUNDING_MARGIN * spacing
-    return total, ~middle & (np.frexp(total)[0] != 0.5)  # noqa: PLR2004 - below 2^n places halve
+    return total, ~middle & (np.frexp(total)[0] != 0.5)  # below 2^n places halve
 
 
 def _halves(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -49,7 +49,7 @@ def mean_curve(
     Of two dimensions the shorter one is averaged, and `notes` gets a line that says so.
     """
     values = values.squeeze()
-    if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED_COLUMNS:  # noqa: PLR2004
+    if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED_COLUMNS:
         axis = int(np.argmin(values.shape))
         notes.append(f"`{key}`: mean over its axis {axis} of {values.shape[axis]}")
         with np.errstate(all="ignore"):  # infinities of both signs, and overflow

@@ -138,7 +138,7 @@ def _argument(content: object) -> object:
         return None
     (only,) = content
     if isinstance(only, list):
-        pairs = [pair for pair in only if isinstance(pair, list) and len(pair) == 2]  # noqa: PLR2004
+        pairs = [pair for pair in only if isinstance(pair, list) and len(pair) == 2]
         return {str(key): value for key, value in pairs} if len(pairs) == len(only) else only
     return only
 

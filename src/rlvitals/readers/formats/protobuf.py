@@ -36,7 +36,7 @@ def varint(data: bytes, offset: int) -> tuple[int, int]:
         byte = data[offset]
         offset += 1
         value |= (byte & 127) << shift
-        if byte < 128:  # noqa: PLR2004  # the continuation bit
+        if byte < 128:  # the continuation bit
             return value & (2**64 - 1), offset
         shift += 7
 

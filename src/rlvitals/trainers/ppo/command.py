@@ -99,7 +99,7 @@ def conclusion(returns: Sequence[float]) -> str:
         raise VitalsError(
             "quick test: a held-out return is not finite", hint="rlvitals diagnose names the cause"
         )
-    if len(returns) < 2:  # noqa: PLR2004 - before and after
+    if len(returns) < 2:  # before and after
         return "[PPO:end] quick test: all parts ran; nothing was evaluated before and after"
     change = f"from {returns[0]:.1f} to {returns[-1]:.1f}"
     if returns[-1] > returns[0]:

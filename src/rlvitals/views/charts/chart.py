@@ -140,7 +140,7 @@ def pack_steps(steps: NDArray[np.int64]) -> Packed:
         }
     # Bytes of a distance between steps.
     width = next((size for size in (1, 2, 4) if distances.max() < 256**size), 8)
-    kind = "<f8" if width == 8 else f"<u{width}"  # noqa: PLR2004 - bytes of a float64
+    kind = "<f8" if width == 8 else f"<u{width}"  # bytes of a float64
     return {"at": int(steps[0]), "w": width, "b": _text(distances.astype(kind))}
 
 

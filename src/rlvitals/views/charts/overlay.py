@@ -88,7 +88,7 @@ def colour_of(group: int) -> str:
     """Return the classes of a group's marks in charts.css: eight colours, each in three styles."""
     if group >= MAX_STYLED_GROUPS:
         return "rest"
-    return f"curve{group % 8}{f' dash{group // 8}' if group >= 8 else ''}"  # noqa: PLR2004
+    return f"curve{group % 8}{f' dash{group // 8}' if group >= 8 else ''}"
 
 
 def legend(charts: Iterable[Packed]) -> str:
@@ -139,7 +139,7 @@ def seed_bands(lines: Sequence[Line]) -> list[Packed]:
     bands: list[Packed] = []
     for group in sorted({line.part for line in lines}):
         runs = [line.series.finite() for line in lines if line.part == group]
-        if len(runs) < 2 or not all(map(len, runs)):  # noqa: PLR2004 - one run has no interval
+        if len(runs) < 2 or not all(map(len, runs)):  # one run has no interval
             continue
         first, last = max(run.steps.min() for run in runs), min(run.steps.max() for run in runs)
         if last <= first:

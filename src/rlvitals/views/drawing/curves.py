@@ -102,7 +102,7 @@ def scale(panel: Panel, curves: Sequence[Curve]) -> tuple[Scale, float]:
         return "linear", 1.0
     finite = [values[np.isfinite(values)] for values in (curve.values for curve in curves)]
     values = np.concatenate(finite) if finite else np.empty(0)
-    if len(values) < 3:  # noqa: PLR2004 - nothing to flatten
+    if len(values) < 3:  # nothing to flatten
         return "linear", 1.0
     low, high = np.percentile(values, (5, 95))
     full_range = float(values.max() / 2 - values.min() / 2)

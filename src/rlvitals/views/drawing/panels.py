@@ -44,7 +44,7 @@ class PanelContext:
 
 def has_side_legend(panel: Panel) -> bool:
     """Return whether a panel has too many parts for a legend next to its title."""
-    return len(_part_names(panel)) > 3  # noqa: PLR2004 - with a legend next to the title
+    return len(_part_names(panel)) > 3  # with a legend next to the title
 
 
 def dash(index: int, theme: Theme) -> Dash:

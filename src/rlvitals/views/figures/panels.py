@@ -213,7 +213,7 @@ def _marks(subjects: Sequence[Subject], lines: Sequence[Line]) -> Iterable[Mark]
 
 def stretches(series: Series, run: int = 0) -> tuple[Stretch, ...]:
     """Return the steps during which a switch is on."""
-    on = np.nan_to_num(series.values) > 0.5  # noqa: PLR2004 - half of a 0/1 switch
+    on = np.nan_to_num(series.values) > 0.5  # half of a 0/1 switch
     edges = np.flatnonzero(np.diff(np.concatenate(([False], on, [False])).astype(np.int8)))
     return tuple(
         Stretch(int(series.steps[begin]), int(series.steps[min(end, len(series) - 1)]), run)

@@ -52,13 +52,13 @@ def _rate(count: Series | None) -> Series | None:
         return None
     timed = count.where(np.isfinite(count.times))
     windows = min(60, len(timed) // MIN_ROWS_PER_WINDOW)
-    if windows < 2:  # noqa: PLR2004 - no course
+    if windows < 2:  # no course
         return None
     edges = np.linspace(0, len(timed) - 1, windows + 1).astype(np.int64)
     seconds = np.diff(timed.times[edges])
     grown = np.diff(timed.values[edges])
     fair = (seconds > 0) & (grown >= 0)  # excludes the gap before a resumed attempt
-    if np.count_nonzero(fair) < 2:  # noqa: PLR2004 - the same
+    if np.count_nonzero(fair) < 2:  # the same
         return None
     ends = edges[1:][fair]
     return Series(timed.steps[ends], timed.times[ends], grown[fair] / seconds[fair])
