@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from rlvitals.alerts.conditions import Alarm
 
 WAIT_SECONDS = 60.0  # that an alarm stands before it is told
-MAX_RUNS = 10_000  # whose alarms are remembered; the longest unseen ones are forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Tracker:
             course.alarm, course.stands = alarm, True
         for subject in state.courses.keys() - alarms.keys():
             state.courses[subject].stands = False
-        if len(self._runs) > MAX_RUNS:
+        if len(self._runs) > 10_000:  # runs: those seen longest ago are forgotten
             del self._runs[next(iter(self._runs))]
 
     def collect(self, time_s: float) -> Iterator[Notice]:

@@ -15,7 +15,6 @@ from rlvitals.errors import UsageError
 from rlvitals.rules import known_task
 
 MAX_NOTE_RUNS = 3  # runs that a note names
-LEVEL_SHARE = 0.9  # of the way from chance to the score of the first group
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,8 @@ def task(runs: Sequence[Read], stop: float, metric: str, score_at: At, level: fl
         bottom, top, origin = low, typical, "the start of the runs to what the first group reaches"
     else:
         bottom, top, origin = low, low + (abs(typical) or 1.0), "what the first group reaches"
-    timed = bottom + LEVEL_SHARE * (typical - bottom) if typical > bottom else typical
+    # 90 % of the way from chance to the score of the first group.
+    timed = bottom + 0.9 * (typical - bottom) if typical > bottom else typical
     return Task(
         name=runs[0].member.task,
         end=stop,

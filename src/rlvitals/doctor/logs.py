@@ -26,7 +26,6 @@ READING_COMMANDS = {
     "serve",
     "backup",
 }
-MAX_LOG_ENTRIES = 2000  # entries of such a folder that are looked at
 MAX_LOGS = 3
 SINK_NOTE_PATTERN = re.compile(
     rf"{RECORDER_NOTE_PREFIX}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL
@@ -161,7 +160,7 @@ def _walk_logs(folder: Path) -> Iterator[Path]:
         folders.sort()
         for name in names:
             count += 1
-            if count > MAX_LOG_ENTRIES:
+            if count > 2000:  # entries of such a folder that are examined
                 return
             file = Path(root) / name
             if "tfevents" in name and _is_log(file):

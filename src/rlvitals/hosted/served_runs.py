@@ -13,7 +13,6 @@ from rlvitals.hosted import trace_stream
 from rlvitals.types import Trace
 
 T = TypeVar("T")
-SERVER_TIMEOUT_SECONDS = 60.0  # without a byte: a large run is read and judged before it is sent
 LIST_PAGE_ROWS = 500  # lines of the list in one answer
 
 
@@ -78,7 +77,8 @@ class ServedRuns(Mapping[str, Trace]):
         token = {"token": self._token} if self._token else {}
         try:
             request_url = f"{self.base}{path}?{urlencode({**query, **token})}"
-            with self._opener.open(request_url, timeout=SERVER_TIMEOUT_SECONDS) as reply:
+            # Seconds without a byte: a large run is read and judged before it is sent.
+            with self._opener.open(request_url, timeout=60.0) as reply:
                 answer = read(reply)
         except urllib.error.HTTPError as error:
             raise _problem(error, location) from None  # the error's own text has the token

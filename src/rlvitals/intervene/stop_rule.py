@@ -14,7 +14,6 @@ from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import in_grace
 from rlvitals.rules.rule import Severity
 
-MIN_LOG_GROWTH = 0.05  # of the steps, between two judgements that count
 # Of 1 to 6, chosen on the splits `tuning` and `seen` of `benchmarks/stopping.py`: from 2 to 3, a
 # third fewer of the runs are stopped that end well, and a tenth less compute is saved.
 MIN_JUDGEMENTS = 3
@@ -38,7 +37,8 @@ class StopRule:
             return ""
         self._errors = lasting
         length = max(self._step - trace.first_step, 1)
-        if trace.last_step - self._step >= MIN_LOG_GROWTH * length:
+        # Judgements count that are 5 % of the steps apart.
+        if trace.last_step - self._step >= 0.05 * length:
             self._count, self._step = self._count + 1, trace.last_step
         if self._count < MIN_JUDGEMENTS:
             return ""

@@ -23,7 +23,6 @@ from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_p
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.storage import typed
 
-MAX_SAFE_BYTES = 64 << 20  # unpacked bytes that are no bomb, whatever the ratio
 MAX_BUNDLE_FILES = 100_000
 MAX_ARCHIVE_HEADER_BYTES = 64 << 20  # bytes of what an archive announces
 MAX_ENTRY_HEADER_BYTES = 16 << 10  # bytes that a file's header may take
@@ -145,7 +144,7 @@ def _check_target(target: Path, *, force: bool) -> None:
 def _check_size(header: _Header, archive: Path, target: Path, ratio: float) -> None:
     """Refuse a bomb. Raises ArchiveRefused, VitalsError if the disk has no room."""
     packed_bytes = archive.stat().st_size
-    if header.size > max(MAX_SAFE_BYTES, ratio * packed_bytes):
+    if header.size > max(64 << 20, ratio * packed_bytes):  # bytes: no bomb, whatever the ratio
         raise ArchiveRefused(
             f"{packed_bytes:,} bytes announce {header.size:,}: a bomb, by more than {ratio:,.0f} "
             "to 1 (--max-ratio allows it)"
