@@ -16,10 +16,8 @@ from typing import TypeVar, cast
 from rlvitals.storage import redact_patterns as kinds
 
 REDACTED = "[redacted]"
-MAX_REDACT_DEPTH = 32  # levels of nested settings
 MAX_NAME_LETTERS = 64  # letters of a name before and after its telling word
 STRONG_KINDS = frozenset({"any", "text"})  # what a name alone makes a secret
-MIN_QUOTED_LETTERS = 8  # of a quoted text that a weak name makes a secret
 
 MappingT = TypeVar("MappingT", bound=Mapping[str, object])
 
@@ -203,7 +201,7 @@ def _home_paths() -> tuple[str, ...]:
 
 
 def _redact_value(name: str, value: object, depth: int) -> object:
-    if depth >= MAX_REDACT_DEPTH:
+    if depth >= 32:
         return REDACTED
     if isinstance(value, Mapping):
         return _redact_mapping(name, value, depth)
@@ -361,7 +359,7 @@ def _is_assigned_secret(match: re.Match[str], value: str) -> bool:
         return True
     shell = name.rpartition("/")[2].upper() == name and match["sep"].strip("\\\"'") == "="
     if match["quote"]:
-        return strength != "token" or (" " not in value and len(value) >= MIN_QUOTED_LETTERS)
+        return strength != "token" or (" " not in value and len(value) >= 8)
     if shell:
         return True
     if FUNCTION_CALL.match(value) or PROGRAM_VARIABLE.match(value):

@@ -18,8 +18,6 @@ from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-MAX_WAITING_NUMBERS = 2**21  # numbers that wait for a disk that takes no more
-
 
 @dataclass(slots=True)
 class _Kind:
@@ -125,7 +123,7 @@ class Folders:
             self._save(kind.folder / f"{kind.files:06d}-{self._part}.parquet", columns)
         except OSError:
             if (
-                len(steps) * len(names) > MAX_WAITING_NUMBERS
+                len(steps) * len(names) > 2**21  # numbers that wait for a full disk
             ):  # else they are tried again with the next ones
                 kind.waiting = []
             raise
