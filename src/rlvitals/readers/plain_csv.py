@@ -41,7 +41,6 @@ PRINTED_TENSOR = re.compile(
 PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
 MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
 MAX_TEXT_COLUMNS = 4  # columns of text that a note names
-MAX_CSV_COLUMNS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,7 @@ def _are_names(cells: list[str]) -> bool:
     words = Counter(re.sub(r" +\d+\Z", "", cell) for cell in cells)  # "Reward 1", "Reward 2"
     pairs = (c for c in cells if PRINTED_PAIR.search(c) and words[re.sub(r" +\d+\Z", "", c)] == 1)
     are_texts = next(pairs, None) is None and all(_number(cell) is None for cell in cells)
-    return 1 < len(cells) <= MAX_CSV_COLUMNS and are_texts
+    return 1 < len(cells) <= 100_000 and are_texts
 
 
 def _table(file: BinaryIO, path: Path) -> Table:

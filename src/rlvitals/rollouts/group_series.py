@@ -10,7 +10,6 @@ from rlvitals.rollouts.step_means import StepMeans, to_series
 from rlvitals.types import Series
 
 MIN_GROUP_ROLLOUTS = 2  # rollouts whose rewards can be compared
-MIN_LENGTH_ROLLOUTS = 16  # of a step, in groups with a spread: fewer have no correlation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +100,7 @@ def _length_correlation(groups: RolloutGroups) -> Series:
     sums = groups.row_means.sums
     product, power = sums(reward * length), sums(reward**2) * sums(length**2)
     rollouts = sums(~groups.is_dead[groups.group_of_row])
-    enough = (rollouts >= MIN_LENGTH_ROLLOUTS) & (power > 0)
+    enough = (rollouts >= 16) & (power > 0)  # fewer have no correlation
     correlation = product[enough] / np.sqrt(power[enough])
     return to_series(groups.means.steps[enough], np.clip(correlation, -1, 1))
 

@@ -30,7 +30,6 @@ from rlvitals.server.live_runs import LiveRuns
 from rlvitals.types import Series
 from rlvitals.views import diagnosis_json, json_view
 
-MAX_STREAMS = 256  # browsers that listen at once
 MAX_PAGE_ROWS = 500
 CSV_TYPE = "text/csv; charset=utf-8"
 
@@ -272,7 +271,7 @@ class Api:
 
     def events(self, request: Request) -> Response:
         """Return a stream of events."""
-        if self.streams >= MAX_STREAMS:
+        if self.streams >= 256:  # browsers that listen at once
             return JSONResponse({"problem": "too many open pages"}, 503)
         key = request.query_params.get("key")
         channel = self.fleet.channel if key is None else self.get_run(request).channel

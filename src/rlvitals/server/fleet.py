@@ -32,10 +32,6 @@ if TYPE_CHECKING:  # loaded behind the first page
     from rlvitals.diagnosis.engine import Diagnosis
     from rlvitals.following.folder_tree import FolderTree
 
-REFRESH_SECONDS = 1.0  # between two looks at the folders
-REFRESH_REST = 9.0  # times what a look took, until the next one
-MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
-MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
 IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 
 
@@ -173,9 +169,8 @@ class Fleet:
                     self._refresh()
             self._has_rows.set()
             self._is_listed.set()
-            until = time.monotonic() + max(
-                REFRESH_SECONDS, REFRESH_REST * (time.monotonic() - start)
-            )
+            # A second, or nine times what a look took.
+            until = time.monotonic() + max(1.0, 9.0 * (time.monotonic() - start))
             for key in self._pending() if self._run_query is None else ():
                 if self._stop.is_set() or time.monotonic() >= until:
                     break
@@ -287,8 +282,9 @@ class Fleet:
             return True
         age = time_s - judgement.time
         if judgement.mark != self._marks.get(key):
-            return age >= MIN_REJUDGE_SECONDS
-        return self.rows[key].state in {"running", "unknown"} and age >= MAX_SILENT_SECONDS
+            return age >= 10.0  # seconds
+        # A silent run that may be running is judged every five minutes.
+        return self.rows[key].state in {"running", "unknown"} and age >= 300.0
 
     def _judge(self, key: str) -> None:
         with self.reader:

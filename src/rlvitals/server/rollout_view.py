@@ -23,7 +23,6 @@ from rlvitals.views.report.markup import Html, el, join, paragraphs
 MAX_SHOWN_PAIRS = 12  # shown at once
 MAX_SHOWN_SAMPLES = 8  # of a group or a proof, shown at once
 MAX_COMPARED_WORDS = 600  # of each text, that are compared
-LONG_REPLY_CHARS = 800  # may be higher than what is shown of it
 
 
 def controls(rollouts: Rollouts) -> Html:
@@ -249,7 +248,8 @@ def _prompt(text: str) -> Html:
 
 def _reply(html: Html, text: str) -> Html:
     """Return a message; a long one scrolls, also by keys."""
-    return el("div", html, class_="reply", tabindex="0" if len(text) > LONG_REPLY_CHARS else None)
+    # It may be higher than what is shown of it.
+    return el("div", html, class_="reply", tabindex="0" if len(text) > 800 else None)
 
 
 def _strip(sample: Sample, max_tokens: int = 400) -> Html:

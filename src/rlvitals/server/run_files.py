@@ -11,8 +11,6 @@ from rlvitals.errors import UnreadableLog
 if TYPE_CHECKING:
     from rlvitals.readers.discovery.sources import Run
 
-MAX_LISTED_FILES = 20_000  # of one run's folder, among which links are sought
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -68,5 +66,5 @@ def _links(folder: Path) -> Iterator[Path]:
             path = Path(name, child)
             if path.is_symlink():
                 yield path
-        if count > MAX_LISTED_FILES:
+        if count > 20_000:  # files among which links are sought
             return

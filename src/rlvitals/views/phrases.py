@@ -44,7 +44,6 @@ VERDICT_COLOURS: Mapping[Word, str] = {
 MAX_KEY_CHARS = 60  # longer keys are not names
 TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers of the \d+ needed$")
 ABSENT_METRIC = re.compile(r"(\S+/\S+) is not logged")
-MAX_EXACT_NUMBER = 1e9  # larger numbers use exponents
 MAX_FURTHER_NAMES = 3  # after the first
 
 
@@ -58,7 +57,7 @@ class Line:
 
 def number(value: float) -> str:
     """Format a number with four digits, an integer with thousands separators."""
-    if abs(value) < MAX_EXACT_NUMBER and value == int(value):
+    if abs(value) < 1e9 and value == int(value):  # larger numbers use exponents
         return f"{int(value):,}"
     return f"{value:.4g}"
 

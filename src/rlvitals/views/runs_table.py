@@ -18,7 +18,6 @@ from rlvitals.rules.standing import UNTOLD
 from rlvitals.views import phrases
 from rlvitals.views.console import COLUMN_GAP
 
-MAX_UNCOUNTED_RUNS = 20  # more runs get a tally
 Judged = tuple[str, Diagnosis | VitalsError]  # name and diagnosis, or error
 
 
@@ -35,7 +34,7 @@ def table(runs: Sequence[Judged]) -> RenderableType:
         for name, (_, result) in zip(names, worst_first(runs), strict=True)
     ]
     head = [Text(f"in {above}", "dim")] if above else []
-    tail = [Text(), Text(_tally(runs), "dim")] if len(runs) > MAX_UNCOUNTED_RUNS else []
+    tail = [Text(), Text(_tally(runs), "dim")] if len(runs) > 20 else []  # more runs get a tally
     return Group(*head, _Rows(rows), *tail)
 
 

@@ -35,10 +35,6 @@ STATE_COLOURS: Mapping[str, str] = {
     "failed": "red", "killed": "red",
 }  # fmt: skip
 CHUNK_SIGNS: Mapping[str, str] = {COMPLETED: "✓", FAILED: "✗", RUNNING: "▸"}
-SHORT_TITLES: Mapping[str, str] = {
-    "optimiser/loss": "loss",
-    "optimiser/learning_rate": "learning rate",
-}
 
 
 def one_run(standing: Standing, now_s: float, *, verbose: bool = False) -> RenderableType:
@@ -246,9 +242,11 @@ def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
 def _name(metric: str) -> str:
     catalogued = metrics.find(metric)
     title = catalogued.title if catalogued is not None and not catalogued.family else metric
-    return SHORT_TITLES.get(
-        metric, title[:1].lower() + title[1:] if title[1:2].islower() else title
-    )
+    titles = {
+        "optimiser/loss": "loss",
+        "optimiser/learning_rate": "learning rate",
+    }
+    return titles.get(metric, title[:1].lower() + title[1:] if title[1:2].islower() else title)
 
 
 def change(entry: Change) -> str:

@@ -18,7 +18,6 @@ from rlvitals.views.charts.chart import Chart, Packed, Packer
 from rlvitals.views.figures.figure import Line, Mark, Panel
 
 MAX_STYLED_GROUPS = 24  # eight colours, each solid, dashed and dotted
-MAX_SHOWN_BANDS = 8  # as in overlay.js: more cover each other
 PLACES_PER_SECOND = 1000  # of an axis of time: charts have whole places
 
 
@@ -99,7 +98,8 @@ def legend(charts: Iterable[Packed]) -> str:
     if any(chart["bands"] for chart in documents):
         text = "A thin line is a run, a thick line the mean of a group's runs, its band the 95 %"
         text += " interval of the mean."
-    if any(len(cast("list[Packed]", chart["bands"])) > MAX_SHOWN_BANDS for chart in documents):
+    # As in overlay.js: more bands cover each other.
+    if any(len(cast("list[Packed]", chart["bands"])) > 8 for chart in documents):
         text += " Point at a line or a name to see its band."
     if any(curve["average"] is not None for curve in curves):
         text += " Where a line is faint, the line over it is its moving average."

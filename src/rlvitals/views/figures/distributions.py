@@ -44,7 +44,6 @@ WEIGHT_KEYWORDS = (
     ".bias",
     "/bias",
 )  # of network weights, which have hundreds of histograms
-MIN_ROWS_PER_STEP = 4  # of a table, for quantiles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +95,7 @@ def _of_table(table: Table) -> Iterator[tuple[str, Spread]]:
     """Yield the distribution of each numeric column: rewards, advantages."""
     order = np.argsort(table.steps, kind="stable")
     steps, starts, counts = np.unique(table.steps[order], return_index=True, return_counts=True)
-    if not len(steps) or np.median(counts) < MIN_ROWS_PER_STEP:
+    if not len(steps) or np.median(counts) < 4:  # too few for quantiles
         return
     for column, cells in table.columns.items():
         if not all(isinstance(cell, float) or cell is None for cell in cells):

@@ -10,7 +10,6 @@ from rlvitals.types import Series, Trace
 from rlvitals.views.figures.figure import Line, Panel, Subject
 from rlvitals.views.figures.panels import annotate, has_metric
 
-UPDATE_COUNTERS = (optimiser.UPDATES, progress.ITERATION)  # cumulative counts of updates
 MIN_ROWS_PER_WINDOW = 4  # a clock may count full seconds
 
 
@@ -28,8 +27,9 @@ def _speed(trace: Trace, metric: Metric) -> Series | None:
     if has_metric(trace, metric):
         return trace[metric.name]
     if metric is throughput.UPDATES_PER_SECOND:
+        update_counters = (optimiser.UPDATES, progress.ITERATION)  # cumulative counts of updates
         return next(
-            (rate for counter in UPDATE_COUNTERS if (rate := _rate(_count(trace, counter)))), None
+            (rate for counter in update_counters if (rate := _rate(_count(trace, counter)))), None
         )
     timed = max(trace.series.values(), key=len, default=None)
     return None if timed is None else _rate(_of_steps(timed))
