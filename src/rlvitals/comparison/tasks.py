@@ -11,10 +11,8 @@ from rlvitals.comparison.failed_runs import MIN_STEPS_SHARE, find_failure, is_sh
 from rlvitals.comparison.grouping import Member, RunGroup
 from rlvitals.comparison.result import Task
 from rlvitals.comparison.scores import At, Axis, Curve
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, join_first
 from rlvitals.rules import known_task
-
-MAX_NOTE_RUNS = 3  # runs that a note names
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +72,7 @@ def _last_times(members: Sequence[Member]) -> dict[str, float]:
 def _format_missing(metric: str, names: Sequence[str]) -> list[str]:
     if not names:
         return []
-    more = f" and {len(names) - MAX_NOTE_RUNS} more" if len(names) > MAX_NOTE_RUNS else ""
-    return [f"without {metric}, left out: {', '.join(names[:MAX_NOTE_RUNS])}{more}"]
+    return [f"without {metric}, left out: {join_first(names, 3)}"]
 
 
 def end(runs: Sequence[Read]) -> float:

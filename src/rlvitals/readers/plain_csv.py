@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, join_first
 from rlvitals.readers import multi_run, table_runs
 from rlvitals.readers.formats import column_guess, run_labels, step_order
 from rlvitals.readers.formats.columns import (
@@ -40,7 +40,6 @@ PRINTED_TENSOR = re.compile(
 )
 PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
 MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
-MAX_TEXT_COLUMNS = 4  # columns of text that a note names
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,11 +358,9 @@ class _Reading:
         constant = self.settings()
         texts = [key for key in self._texts if key not in constant]
         if texts:
-            extra = len(texts) - MAX_TEXT_COLUMNS
-            more = f" and {extra} more" if extra > 0 else ""
             count = sum(self._left_out[key] for key in texts)
-            names = ", ".join(f"`{key}`" for key in texts[:MAX_TEXT_COLUMNS])
-            notes.append(f"{count:,} cells that are no numbers, left out: {names}{more}")
+            names = join_first([f"`{key}`" for key in texts], 4)
+            notes.append(f"{count:,} cells that are no numbers, left out: {names}")
         return notes
 
 

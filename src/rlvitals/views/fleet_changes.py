@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rlvitals.diagnosis.baseline import FAILED, UNTOLD, Gone, Judged, entries
 from rlvitals.diagnosis.engine import Diagnosis
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, join_first
 
 Read = Sequence[tuple[str, Diagnosis]]  # runs by name
 MAX_LISTED_CHANGES = 12  # findings in one message
@@ -27,18 +27,13 @@ def baseline_lines(runs: Read, missing_by_file: Mapping[str, Sequence[Gone]]) ->
     for file, missing in missing_by_file.items():
         if missing:
             command = f"--write-baseline {file}"
-            names = ", ".join(
-                f"{entry.known.rule} in {entry.run}" for entry in missing[:MAX_LISTED_CHANGES]
-            )
-            more = (
-                f" and {len(missing) - MAX_LISTED_CHANGES} more"
-                if len(missing) > MAX_LISTED_CHANGES
-                else ""
+            names = join_first(
+                [f"{entry.known.rule} in {entry.run}" for entry in missing], MAX_LISTED_CHANGES
             )
             verb = "is" if len(missing) == 1 else "are"
             messages.append(
                 f"{len(missing)} of the baseline's findings {verb} gone: rewrite it ({command}): "
-                f"{names}{more}"
+                f"{names}"
             )
     return messages
 

@@ -13,6 +13,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.replay import Retraction
 from rlvitals.diagnosis.root_cause import Alternative, Case
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.errors import join_first
 from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import ENOUGH
 from rlvitals.rules.rule import Curve, Finding, Severity
@@ -41,7 +42,6 @@ VERDICT_COLOURS: Mapping[Word, str] = {
 }
 
 
-MAX_KEY_CHARS = 60  # longer keys are not names
 TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers of the \d+ needed$")
 ABSENT_METRIC = re.compile(r"(\S+/\S+) is not logged")
 MAX_FURTHER_NAMES = 3  # after the first
@@ -371,8 +371,5 @@ def unmapped_text(trace: Trace, max_keys: int = 8) -> str:
     keys = trace.unmapped
     if not keys:
         return ""
-    key_text = ", ".join(
-        key if len(key) <= MAX_KEY_CHARS else f"{key[:MAX_KEY_CHARS]}..." for key in keys[:max_keys]
-    )
-    suffix = f" and {len(keys) - max_keys} more" if len(keys) > max_keys else ""
-    return f"{key_text}{suffix} (rlvitals metrics PATH --unmapped)"
+    short = [key if len(key) <= 60 else f"{key[:60]}..." for key in keys]
+    return f"{join_first(short, max_keys)} (rlvitals metrics PATH --unmapped)"

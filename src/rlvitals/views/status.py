@@ -15,7 +15,7 @@ from rlvitals.checkpoints.inspect_run import CheckpointState, Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, Chunk
 from rlvitals.checkpoints.transfer.byte_text import format_bytes
 from rlvitals.diagnosis.status import BESIDE, BRIEF, Change, Standing
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, join_first
 from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_query import job_text
@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # it loads what records a run
     from rlvitals.tracking.spool import UploadCost
 
 BAR_COLUMNS = 40
-MAX_NAMED_PROBLEMS = 3  # in one line
 STATE_COLOURS: Mapping[str, str] = {
     "running": "green", "finished": "green", "unknown": "yellow", "stopped": "yellow",
     "failed": "red", "killed": "red",
@@ -211,11 +210,8 @@ def _findings(standing: Standing) -> str:
     ]
     if not severe:
         return phrases.counts(standing.diagnosis)
-    names = ", ".join(name for name, _ in severe[:MAX_NAMED_PROBLEMS])
-    suffix = (
-        f" and {len(severe) - MAX_NAMED_PROBLEMS} more" if len(severe) > MAX_NAMED_PROBLEMS else ""
-    )
-    return f"{phrases.counts(standing.diagnosis)}: {names}{suffix}"
+    names = join_first([name for name, _ in severe], 3)
+    return f"{phrases.counts(standing.diagnosis)}: {names}"
 
 
 def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
