@@ -40,7 +40,6 @@ SETTINGS_NAMES = frozenset(
     }
 )
 MAX_BYTES_BY_SUFFIX = {".json": 4 * 2**20, ".yaml": 2**20, ".yml": 2**20}
-MAX_SETTINGS = 5000
 MAX_LIST_ITEMS = 20  # of a list
 # A LoRA adapter's settings, and what they are called among a run's. Source: peft's LoraConfig.
 LORA_SETTINGS = {
@@ -110,7 +109,7 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
     if path.name == "params.json" and (experiment := experiment_of_trial(path.parent)):
         settings["rlvitals/group"] = experiment  # as of a recorded run
     try:
-        for key, value in plain_yaml.leaves(_unwrap(path, item, run), MAX_SETTINGS):
+        for key, value in plain_yaml.leaves(_unwrap(path, item, run), 5000):
             setting = _setting(value)
             if setting is not None:
                 settings[key] = setting

@@ -29,7 +29,6 @@ from rlvitals.readers.formats.columns import (
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.types import Setting
 
-MAX_DOCUMENT_RUNS = 200
 # Parents of lists that are parts of one run.
 EVALUATION_LIST_WORDS = frozenset(
     {"eval", "evaluation", "evaluations", "test", "val", "validation"}
@@ -89,7 +88,7 @@ def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> di
 def _learning(runs: Mapping[str, object]) -> list[str]:
     """Return the labels of the runs that are read: those that learn, the first of them."""
     labels = (label for label in runs if not run_labels.is_baseline(label))
-    return list(islice(labels, MAX_DOCUMENT_RUNS))
+    return list(islice(labels, 200))
 
 
 def _array(value: object) -> NDArray[np.float64] | None:
