@@ -81,7 +81,7 @@ def find_alarms(diagnosis: Diagnosis, conditions: Sequence[Condition]) -> dict[s
         if _matches(case, names) and not _is_too_early(diagnosis)
     }
     for name, (case, cause) in matches.items():
-        # A finding is told by itself where its cause is not told, or the user named its rule.
+        # A finding is sent by itself if its cause is not sent, or the user named its rule.
         shown_cause = cause if cause in matches and name not in names else ""
         alarms[name] = _finding_alarm(case, shown_cause, diagnosis.trace)
     for condition in conditions:

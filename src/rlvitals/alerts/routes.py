@@ -6,7 +6,7 @@
     when = ["error", "failed", "silent", "outcome/return < 100 after 1M"]
     quiet_hours = "22:00-07:00"
 
-The file lies in the configuration folder, beside the user's `rlvitals.toml`. No file near a run is
+The file lies in the configuration folder, next to the user's `rlvitals.toml`. No file near a run is
 read: it may have come with the run, and an alert sends data and may start a command.
 """
 

@@ -1,4 +1,4 @@
-"""Send alerts on threads of their own: whoever judges a run is never held up.
+"""Send alerts on separate threads: a slow channel never delays a diagnosis.
 
     sender = Sender(routes, link)
     sender.update("run_3", diagnosis)  # after each judgement

@@ -1,6 +1,6 @@
-"""Decide which alarms are told and which are taken back, each once.
+"""Decide which alarms are sent and which are cleared, each once.
 
-An alarm is told when it has stood for `wait` seconds. One that passes before is never told; one
+An alarm is sent once it has lasted `wait` seconds. One that ends earlier is never sent; one
 that was told and passes is taken back. An alarm that returns must stand twice as long each time.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rlvitals.alerts.conditions import Alarm
 
-WAIT_SECONDS = 60.0  # that an alarm stands before it is told
+WAIT_SECONDS = 60.0  # that an alarm lasts before it is sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ class NeverTerminal(World):
 
 
 class AlwaysTerminal(World):
-    """The episode is said to be over after ten steps."""
+    """Report the end of the episode after ten steps."""
 
     def ends(self, terminated: bool) -> bool:  # noqa: FBT001
         """Return that it is over."""

@@ -25,7 +25,7 @@ def open_address(address: str) -> "Trace | ServedRuns":
     """Return the run at the address of its page, or all runs at a server's address.
 
     `http://host:8265/run/KEY` and `http://host:8265/KEY` name a run. The token of a server that
-    needs one stands in the address, as `rlvitals serve` prints it: `?token=...`.
+    needs one is part of the address, as `rlvitals serve` prints it: `?token=...`.
     Raises UsageError, UnreadableLog where there is no such run, VitalsError.
     """
     url = urlsplit(address)

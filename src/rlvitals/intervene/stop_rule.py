@@ -1,10 +1,10 @@
-"""Decide from successive diagnoses whether a run that goes on should stop.
+"""Decide from successive diagnoses whether a running training should stop.
 
     rule = StopRule()
     if reason := rule.update(diagnosis):
         ...
 
-A run should stop where an error stands at three judgements, each on a log at least 5 % longer, and
+A run should stop if an error is present in three diagnoses, each of a log at least 5 % longer, and
 its outcome improves at none of them. Nothing is decided before learning has begun.
 `benchmarks/stopping.py` counts the healthy runs that this stops, and the compute that it saves.
 """

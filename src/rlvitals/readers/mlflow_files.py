@@ -20,7 +20,7 @@ from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-MAX_METRIC_NOTES = 4  # metric files that a note is said of
+MAX_METRIC_NOTES = 4  # metric files with a note of their own
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 The framing is LevelDB's (`leveldb_log.py`), a payload one Record of `wandb_internal.proto`. Summary
 records hold what the history says once more and are passed over. Config keys keep their names,
-nested ones joined by "/"; what the run record says of the run stands under `wandb/...`.
+nested ones joined by "/"; the fields of the run record are under `wandb/...`.
 """
 
 import re

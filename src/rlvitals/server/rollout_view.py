@@ -253,7 +253,7 @@ def _reply(html: Html, text: str) -> Html:
 
 
 def _strip(sample: Sample, max_tokens: int = 400) -> Html:
-    """Return the tokens' probabilities as a strip: what stands out is unlikely."""
+    """Return the tokens' probabilities as a strip that highlights unlikely tokens."""
     values = sample.tokens.sampler_log_probs or sample.tokens.trainer_log_probs
     if not values:
         return Html("")

@@ -120,7 +120,7 @@ def _list_keys(source: PackedFile) -> list[str]:
 def _write_metric(
     source: PackedFile, key: str, number: int, buckets: int, target: IO[bytes]
 ) -> _Metric:
-    """Write the points that stay of a metric, under a key table of its own, and its tier."""
+    """Write the remaining points of a metric, with their own key table, and its tier."""
     column = source.placed_series(key)
     if column is None:
         raise NotThinnedError(f"{key} cannot be read")

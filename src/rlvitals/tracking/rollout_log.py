@@ -3,7 +3,7 @@
     <run>/rollouts/0001-0-0000.jsonl.zst   attempt, rank, number
 
 The caller's thread copies samples into a queue; the run's own thread removes secrets, packs and
-writes them. Each write is a frame of its own, so that a crash loses no frame before it, and a
+writes them. Each write is a separate frame, so that a crash loses no frame before it, and a
 sample can be read without the rest of its file.
 """
 

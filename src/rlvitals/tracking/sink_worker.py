@@ -1,6 +1,6 @@
-"""Run a sink on a thread of its own, so that a slow sink blocks no other.
+"""Run a sink on its own thread, so that a slow sink blocks no other.
 
-A person is told by `logging` that a sink fails: when it first does, and at the end of the run.
+A failing sink is reported by `logging`: at its first failure, and at the end of the run.
 """
 
 import logging

@@ -35,7 +35,7 @@ CAUGHT = 3
 MAX_TRACEBACK_LINES = 200  # of a traceback that is kept
 MAX_MESSAGE = 20  # lines of an exception's message
 INTERRUPTED = re.compile(r"(?:\w+\.)*KeyboardInterrupt\b|\^C")
-# What a line says, the exit code that goes with it (None: none is told).
+# Pattern of a line, and the exit code that it implies (None: unknown).
 KILLED, ABORTED = 137, 134  # 128 + the signal's number
 SIGNALS = (
     (re.compile(r"Killed|(?:.*: line \d+: +\d+|\[\d+\][+-]?(?: +\d+)?) +Killed\b.*"), KILLED),
@@ -72,7 +72,7 @@ HINTS = (
 
 @dataclass(slots=True)
 class End:
-    """What the log has said of an end since training last went on."""
+    """Signs of an end in the log since the last row of training."""
 
     traceback: list[str] = field(default_factory=list)
     said: str = ""  # the line of a signal or of a scheduler

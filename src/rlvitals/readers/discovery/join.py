@@ -55,7 +55,7 @@ def last_step(log: Log) -> int | None:
 
 
 def _counts(log: Log, units: AbstractSet[str], last: int) -> bool:
-    """Return True if console output counts the steps that the logs beside it count."""
+    """Return True if console output counts the same steps as the logs in its folder."""
     console_last = last_step(log)
     if console_last is None:
         return True

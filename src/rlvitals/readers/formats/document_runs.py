@@ -228,7 +228,7 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
 
 
 def _final_evaluations(arrays: Mapping[str, NDArray[np.float64]]) -> list[str]:
-    """Return the lists of episodes that were played after training, beside those of training."""
+    """Return the lists of episodes played after training, logged with those of training."""
     evaluations = dict.fromkeys(key for key in arrays if _is_evaluation(key))
     sizes = {len(array) for key, array in arrays.items() if key not in evaluations}
     sizes |= {len(arrays[key]) for key in column_guess.step_keys(arrays)}

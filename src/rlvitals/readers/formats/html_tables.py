@@ -39,7 +39,7 @@ class _Parser(HTMLParser):
         if tag == "progress":
             self.tables.append(HtmlTable(progress=_progress(dict(attrs))))
         elif tag == "table":
-            # A bar stands before its table.
+            # A bar precedes its table.
             if not self.tables or self.tables[-1].names or self.tables[-1].rows:
                 self.tables.append(HtmlTable())
         elif tag == "thead":

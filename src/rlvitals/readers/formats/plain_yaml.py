@@ -150,7 +150,7 @@ def _scalar(event: Any) -> object:  # noqa: ANN401 - PyYAML has no types
 
 
 def resolve_scalar(text: str) -> bool | float | str | None:
-    """Return what a plain scalar stands for: a number, a truth value, None, or its text."""
+    """Return the value of a plain scalar: a number, a boolean, None, or its text."""
     lower = text.lower()
     if lower in YAML_CONSTANTS:
         return YAML_CONSTANTS[lower]

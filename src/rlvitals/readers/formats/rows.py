@@ -22,7 +22,7 @@ csv.field_size_limit(MAX_LINE_BYTES)
 def read_header(file: BinaryIO) -> tuple[list[str], Position] | None:
     """Return the names in the first row that is not blank, and where the rows begin.
 
-    A name given twice is told apart as pandas does ("loss", "loss.1"), an empty one by its
+    Duplicate names get suffixes as in pandas ("loss", "loss.1"), an empty one by its
     column ("column 3"), so that none is lost and none shadows another. None where there is no
     complete first row yet.
     """

@@ -19,7 +19,7 @@ def columns_without_order(by_name: Mapping[str, NDArray[np.float64]]) -> frozens
 
 
 def _inner_counters(by_name: Mapping[str, NDArray[np.float64]]) -> set[str]:
-    """Return the names that start again whenever another one goes on: steps of an episode."""
+    """Return the names that restart while another continues: steps of an episode."""
     inner = set()
     for name, values in by_name.items():
         falls = np.flatnonzero(np.diff(values) < 0)

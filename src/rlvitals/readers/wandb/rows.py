@@ -301,7 +301,7 @@ def _keys(text: bytes, items: _Items) -> tuple[Index, list[str]] | None:
 
 
 def _values(text: bytes, items: _Items, key: Index, names: Sequence[str], rows: Rows) -> bool:
-    """Put the values into `rows`; False where they cannot be told apart for sure."""
+    """Put the values into `rows`; False if they are ambiguous."""
     size = items.value_end - items.value
     first = np.frombuffer(text, np.uint8)[items.value]
     plain = IS_NUMBER_START[first] & (size <= NUMBER_WORDS * UINT64_BYTES)

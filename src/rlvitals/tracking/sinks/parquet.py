@@ -1,6 +1,6 @@
 """Write Parquet files under `<run>/metrics/`: a folder for each kind, a file for each interval.
 
-A file is whole when it is visible: it is written beside and then renamed. `pandas.read_parquet`
+A visible file is complete: it is written under another name and then renamed. `pandas.read_parquet`
 and DuckDB read the folder as one table. What a killed process had not yet written is missing
 here, and is in the run's own blocks.
 """

@@ -105,7 +105,7 @@ class LanguageHarness(harness.Harness):
         self.log.log(level, "%s", failure.sentence)
 
     def pop_failed_share(self, samples: int) -> float:
-        """Return on what share of a batch of this process any function failed; the next begins."""
+        """Return the share of the batch on which a function failed, and begin the next batch."""
         share = len(self._unpaid) / samples
         self._unpaid.clear()
         return share
