@@ -84,7 +84,7 @@ class Server:
     def answer(self, method: str, params: Any) -> Json:  # noqa: ANN401 - as it came
         """Return the result of a method. Raises RpcError."""
         if not isinstance(params, dict):
-            raise RpcError(RpcCode.INVALID_PARAMS, "params are an object")
+            raise RpcError(RpcCode.INVALID_PARAMS, "params must be an object")
         match method:
             case "initialize":
                 return _initialize(params)
@@ -141,7 +141,7 @@ def _parse(line: bytes) -> Json:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise RpcError(RpcCode.PARSE_ERROR, "this is no JSON") from error
+        raise RpcError(RpcCode.PARSE_ERROR, "not valid JSON") from error
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         raise RpcError(RpcCode.INVALID_REQUEST, "a message is an object with a method")
     return message
@@ -178,7 +178,7 @@ def _describe(tool: Tool) -> Json:
 def _check(tool: Tool, arguments: Any) -> dict[str, str]:  # noqa: ANN401 - as it came
     """Return a call's arguments. Raises RpcError for an unknown, a missing or no text."""
     if not isinstance(arguments, Mapping):
-        raise RpcError(RpcCode.INVALID_PARAMS, "arguments are an object")
+        raise RpcError(RpcCode.INVALID_PARAMS, "arguments must be an object")
     allowed = {*tool.arguments, "cursor"}
     for name, value in arguments.items():
         if name not in allowed or not isinstance(value, str):

@@ -163,5 +163,5 @@ def seconds(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
     units = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
     if match is None or match[2] not in units or not float(match[1]):
-        raise ArgumentTypeError(f"{text!r} is no time: 90s, 30m, 1h, 1d")
+        raise ArgumentTypeError(f"{text!r} is not a time: 90s, 30m, 1h, 1d")
     return float(match[1]) * units[match[2]]

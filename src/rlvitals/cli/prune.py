@@ -57,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _tier(text: str) -> tuple[float, int]:
     age, _, buckets = text.partition(":")
     if not buckets.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no tier: an age and buckets, 90d:1024")
+        raise ArgumentTypeError(f"{text!r} is not a tier: an age and buckets, 90d:1024")
     return flags.seconds(age), int(buckets)
 
 

@@ -52,7 +52,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not MIN_WATCH_SECONDS <= seconds <= 1e6:  # eleven days
-        raise ArgumentTypeError(f"{text!r} is no number of seconds from {MIN_WATCH_SECONDS} on")
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds from {MIN_WATCH_SECONDS} on")
     return seconds
 
 

@@ -48,7 +48,7 @@ def check_logs(context: Context) -> Iterable[Problem]:
         evidence = [f"the nearest folder that is there: {up}"]
         tries = [f"ls {up}"]
     elif context.folder is None:
-        sentence, evidence = "this file is no log that can be read", [context.problem]
+        sentence, evidence = "this file is not a readable log", [context.problem]
         tries = ["rlvitals readers"]
     else:
         sentence = "no log appears in this folder"

@@ -91,7 +91,7 @@ class ServedRuns(Mapping[str, Trace]):
             ) from None
         except ValueError as error:
             raise UnreadableLog(
-                f"this is no answer of `rlvitals serve` of this version: {error}",
+                f"not an answer of this version of `rlvitals serve`: {error}",
                 where=location,
                 hint="the same version of rlvitals on both machines",
             ) from None

@@ -354,7 +354,7 @@ def _integer(request: Request, name: str) -> int | None:
     try:
         number = round(float(text))
     except (OverflowError, ValueError):
-        raise UsageError(f"{text[:40]!r} is no number", where=name) from None
+        raise UsageError(f"{text[:40]!r} is not a number", where=name) from None
     return max(min(number, 2**62), -(2**62))
 
 
@@ -371,7 +371,7 @@ def _share(request: Request, name: str) -> float | None:
     except ValueError:
         share = math.nan
     if share is not None and not 0 <= share <= 1:
-        raise UsageError(f"{text[:40]!r} is no share", where=name, hint="0 to 1")
+        raise UsageError(f"{text[:40]!r} is not a share", where=name, hint="0 to 1")
     return share
 
 

@@ -80,7 +80,7 @@ def proof(rollouts: Rollouts, diagnosis: Diagnosis, rule: str) -> Html:
     """Return the rollouts that show a finding best. Raises UsageError."""
     finding = next((item for name, item in diagnosis.findings if name.name == rule), None)
     if finding is None:
-        raise UsageError(f"{rule!r} is no finding of this run", where="rule")
+        raise UsageError(f"{rule!r} is not a finding of this run", where="rule")
     indices = _find_proof(rollouts, finding)
     samples = [(int(i), rollouts.read_sample(int(i))) for i in indices[:MAX_SHOWN_SAMPLES]]
     is_cut = len(indices) > MAX_SHOWN_SAMPLES

@@ -430,7 +430,7 @@ def test_a_column_of_lists_is_no_column_of_texts(folder):
         ("", "there are no rows", "own.jsonl"),
         ("\n\n", "there are no rows", "own.jsonl"),
         ('{"prompt": "?", "answer": "1"}\n{"prompt"', "it is not JSON", "own.jsonl, line 2"),
-        ("3\n", "it is no row but '3'", "own.jsonl, line 1"),
+        ("3\n", "not a row: '3'", "own.jsonl, line 1"),
         ("[" * 10_000, "it is not JSON", "own.jsonl, line 1"),
         ('{"x": 1}\n{"x": "a"}', "a column holds values of several kinds", "own.jsonl"),
     ],

@@ -324,6 +324,6 @@ def _set_generator_state(generator: Any, state: Any) -> Any:  # noqa: ANN401 - a
         generator.set_state(state)
     else:
         raise BadCheckpoint(
-            f"the state does not fit: a {type(generator).__qualname__} is no generator"
+            f"the state does not fit: a {type(generator).__qualname__} is not a generator"
         )
     return generator

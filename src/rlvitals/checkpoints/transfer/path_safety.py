@@ -13,7 +13,7 @@ def find_problem(name: str) -> str:
         ("it is an absolute path", path.is_absolute() or re.match(r"[A-Za-z]:", name) is not None),
         ("it leads out of the folder", ".." in path.parts),
         ("it has a backslash", "\\" in name),
-        ("it is no plain path", str(path) != name or not path.parts),
+        ("it is not a plain path", str(path) != name or not path.parts),
         ("it has characters that cannot be shown", not name.isprintable()),
         ("it is too long", not _is_short_enough(path)),
     )

@@ -63,7 +63,7 @@ def unbundle(
     for a file that is no bundle, is damaged or refused, UsageError, OSError.
     """
     if not archive.is_file():
-        problem = "this is a folder, a file is needed" if archive.is_dir() else "no such file"
+        problem = "a folder, not a file" if archive.is_dir() else "no such file"
         raise UnreadableLog(problem, where=str(archive))
     limit = Limit(MAX_ARCHIVE_HEADER_BYTES + MAX_ENTRY_HEADER_BYTES)
     stream = archives.iter_members(archive, limit)
@@ -91,12 +91,12 @@ def _read_header(first: Member | None) -> _Header:
         or first.size > MAX_ARCHIVE_HEADER_BYTES
     ):
         raise ArchiveRefused(
-            "it does not begin with bundle.json, so it is no bundle of ours; "
+            "it does not begin with bundle.json, so it is not an rlvitals bundle; "
             "`tar xf` or `unzip` unpack what other programs packed"
         )
     content: Any = typed.load(b"".join(first.chunks(0)))
     if not isinstance(content, dict) or content.get("written_by") != "rlvitals":
-        raise ArchiveRefused("its bundle.json is none of rlvitals")
+        raise ArchiveRefused("its bundle.json was not written by rlvitals")
     if not isinstance(content.get("format"), int) or content["format"] > BUNDLE_FORMAT:
         raise ArchiveRefused(
             f"it is of format {content.get('format')}, written by a newer rlvitals: "
