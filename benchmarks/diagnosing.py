@@ -145,7 +145,7 @@ def trace(points: int, metrics: int, *, seed: int, broken: bool) -> Trace:
     """A run of PPO that learns, or one whose policy collapses at 60 % of it."""
     draw = np.random.default_rng(seed)
     t = np.linspace(0, 1, points)
-    is_missing = (t > 0.6) & broken  # noqa: PLR2004
+    is_missing = (t > 0.6) & broken
 
     def noise(size: float) -> np.ndarray:
         return draw.normal(0, size, points)

@@ -41,7 +41,7 @@ BLOCK_STEPS = 20_000  # written at once
 
 def varint(number: int) -> bytes:
     data = b""
-    while number > 127:  # noqa: PLR2004  # seven bits a byte
+    while number > 127:  # seven bits a byte
         data += bytes([number & 127 | 128])
         number >>= 7
     return data + bytes([number])

@@ -366,7 +366,7 @@ def test_a_moment_is_an_epoch_or_a_date(text, moment):
 def test_what_is_no_moment_is_refused(text, tmp_path, capsys):
     run = written(tmp_path / "run", 0.5)
     assert main(["diagnose", str(run), f"--now={text}"]) == 2
-    assert "is no moment" in capsys.readouterr().err
+    assert "is not a time" in capsys.readouterr().err
 
 
 # Who reads a file's time or the clock, and why that decides no answer about a run.

@@ -302,7 +302,7 @@ def _read_muted(source: SettingsFile) -> tuple[Mute, ...]:
     """Read the sections [[muted]] of a file."""
     file, entries = source.path, _content(source).get(MUTED_SECTION, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise UsageError("muted is no list of sections", where=str(file), hint="[[muted]]")
+        raise UsageError("muted is not a list of sections", where=str(file), hint="[[muted]]")
     return tuple(_mute(entry, f"{file}, muted {i}") for i, entry in enumerate(entries, 1))
 
 
@@ -350,7 +350,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
             layer.setdefault(option.section, {})[option.key] = _check_value(option, value, variable)
         elif hint := _suggest(variable, {*options_by_variable, *free_variables}):
             # Others with our prefix are no settings and no typo: they are left alone.
-            raise UsageError(f"{variable} is no setting", where="the environment", hint=hint)
+            raise UsageError(f"{variable} is not a setting", where="the environment", hint=hint)
     return layer
 
 

@@ -59,10 +59,10 @@ def test_quiet_hours_span_midnight(file, hour, quiet):
         ('channel = "slack"', "slack needs url"),
         ('channel = "slack"\nurl = "$NOT_SET"', "the variable NOT_SET is not set"),
         ('channel = "slack"\nurl = "s3cret"\nlink = "s3cret"', "slack has no field 'link'"),
-        ('channel = "desktop"\nwhen = ["eror"]', "'eror' is no condition"),
+        ('channel = "desktop"\nwhen = ["eror"]', "'eror' is not a condition"),
         ('channel = "desktop"\nwhen = ["outcome/retrun < 1"]', "no metric is called"),
         ('channel = "desktop"\nquiet_hours = "late"', "quiet_hours are no two times"),
-        ('channel = "desktop"\ndigest_minutes = -1', "digest_minutes is no amount"),
+        ('channel = "desktop"\ndigest_minutes = -1', "digest_minutes is not an amount"),
         ("channel = 'x", "alerts cannot be read"),
     ],
 )
@@ -93,7 +93,7 @@ def test_no_file_near_a_run_is_read(tmp_path, monkeypatch, capsys, caplog):
     caplog.set_level(logging.WARNING)
     assert main(["alerts", "test"]) == 2
     assert main(["follow", str(runs), "--until-end", "--alerts"]) == 2
-    assert "there is no file of alerts" in capsys.readouterr().err
+    assert "no alerts file" in capsys.readouterr().err
     (runs / "rlvitals.toml").write_text(bad)
     assert main(["follow", str(runs), "--once"]) == 2, "an unknown section, as any other"
     assert not (tmp_path / "pwned").exists()

@@ -802,7 +802,7 @@ def test_times_are_read_as_a_person_writes_them(tmp_path, capsys):
     ]  # fmt: skip
     for bad in ("soon", "0", "-1h", "1w"):
         assert main(["backup", "a", "b", f"--every={bad}"]) == 2
-    assert "is no time: 90s, 30m, 1h, 1d" in capsys.readouterr().err
+    assert "is not a time: 90s, 30m, 1h, 1d" in capsys.readouterr().err
     assert tmp_path.exists()
 
 

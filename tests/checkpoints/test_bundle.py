@@ -269,7 +269,7 @@ def test_a_link_in_a_zip_is_refused(tmp_path):
         entry = zipfile.ZipInfo("run/a")
         entry.external_attr = (mode | 0o777) << 16
         data = zip_of(("run/bundle.json", said), (entry, b"/etc/passwd"))
-        refused(tmp_path, data, "is no plain file")
+        refused(tmp_path, data, "is not a regular file")
 
 
 def test_a_file_written_through_a_link_that_was_unpacked_first(tmp_path):
@@ -381,7 +381,7 @@ def test_an_archive_of_another_program_says_what_unpacks_it(tmp_path):
         refused(tmp_path, nothing)
     with pytest.raises(UnreadableLog, match="no such file"):
         unbundle.unbundle(tmp_path / "none.zip")
-    with pytest.raises(UnreadableLog, match="a folder, a file is needed"):
+    with pytest.raises(UnreadableLog, match="a folder, not a file"):
         unbundle.unbundle(tmp_path)
 
 

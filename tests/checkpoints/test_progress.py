@@ -287,9 +287,7 @@ def test_steps_in_quick_succession_are_not_each_written(tmp_path, clock, monkeyp
     for step in range(1000):
         clock.now += 0.01
         one.update(step)
-    assert (
-        10 / progress.MIN_WRITE_SECONDS - 1 <= len(written) <= 10 / progress.MIN_WRITE_SECONDS + 1
-    )
+    assert 4 <= len(written) <= 6
     one.finish()
     assert progress.read(tmp_path).step == 999
 
@@ -361,7 +359,7 @@ def test_a_slow_disk_is_written_to_a_share_of_the_time(tmp_path, clock, monkeypa
     monkeypatch.setattr(kept, "_write", slowly)
     clock.now += 100.0
     kept.update(1)
-    clock.now += 10.0 / progress.MAX_WRITE_SHARE - 1.0
+    clock.now += 10.0 / 0.02 - 1.0
     kept.update(2)
     assert len(writes) == 1
     clock.now += 2.0

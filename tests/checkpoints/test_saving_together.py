@@ -9,7 +9,7 @@ import pytest
 import torch
 from killing import together
 
-from rlvitals.checkpoints import manifest, provenance, ranks
+from rlvitals.checkpoints import manifest, provenance
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.ranks import FileGroup, OtherProcessFailed
 from rlvitals.checkpoints.state.training_state import State
@@ -276,13 +276,13 @@ def test_files_of_earlier_starts_confuse_nobody(tmp_path, size):
         assert {one[0] for one in said} == {said[0][0]}
         assert all(one[1] == [[f"{r} {n}" for r in range(size)] for n in range(5)] for one in said)
     assert len({said[0][0] for said in starts}) == 3
-    left = [path for path in (tmp_path / ranks.RANKS_FOLDER).iterdir() if path.is_dir()]
+    left = [path for path in (tmp_path / ".ranks").iterdir() if path.is_dir()]
     assert len(left) == 1
     assert len(list(left[0].iterdir())) <= 2 * size
 
 
 def test_one_that_never_comes_is_named_at_the_beginning(tmp_path):
-    shutil.rmtree(tmp_path / ranks.RANKS_FOLDER, ignore_errors=True)
+    shutil.rmtree(tmp_path / ".ranks", ignore_errors=True)
     found = both(lambda rank: FileGroup(tmp_path, rank, 4, 0.4), 2)
     assert "process 2 and 3 did not come within 0.4 s" in str(found[0])
     assert "process 0 did not come" in str(found[1])

@@ -164,7 +164,7 @@ def test_no_log_appears(tmp_path, capsys):
     os.utime(folder / "notes.txt", (time.time() - 7200,) * 2)
     assert "notes.txt came last, 2 h ago" in examined(capsys, folder)["logs"][0]["evidence"][0]
     (trouble,) = examined(capsys, folder / "notes.txt")["logs"]
-    assert trouble["said"] == "this file is no log that can be read"
+    assert trouble["said"] == "this file is not a readable log"
 
 
 def test_the_process_that_should_log_is_found(tmp_path, capsys):

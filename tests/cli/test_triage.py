@@ -57,7 +57,7 @@ def test_since_counts_from_the_last_row_or_else_the_file(call, tmp_path):
     assert names(*now, "--since", "2h") == {"new"}
     code, _, error = call("triage", tmp_path / "runs", "--since", "soon")
     assert code == 2
-    assert "'soon' is no time" in error
+    assert "'soon' is not a time" in error
 
 
 def test_what_cannot_be_read_is_a_row_and_no_pass(call, tmp_path):

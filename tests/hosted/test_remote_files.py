@@ -71,7 +71,7 @@ def test_what_has_grown_is_appended_and_what_was_replaced_is_fetched_anew(memory
     memory.pipe("/runs/a/progress.csv", (text + rows(5001, 5010)).encode())
     (_, series), *_ = words(call, "memory://runs/a").values()
     assert series["outcome/return"]["last_step"] == 5010 * 2048
-    assert counted == {"progress.csv": len(rows(5001, 5010)) + remote_files.OVERLAP_BYTES}
+    assert counted == {"progress.csv": len(rows(5001, 5010)) + 64}
     other = HEAD + rows(7001, 13000)
     memory.pipe("/runs/a/progress.csv", other.encode())
     (_, series), *_ = words(call, "memory://runs/a").values()

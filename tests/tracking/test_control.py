@@ -43,7 +43,7 @@ def test_asking_for_a_lower_learning_rate(tmp_path, capsys):
         assert run.requests() == rlvitals.lab.Requests(rate_factor=0.1)
         assert not run.requests()
         assert main(["ask", str(tmp_path), "lower-rate", "--factor", "2"]) == 2
-        assert "2 lowers no rate" in capsys.readouterr().err
+        assert "a factor of 2 does not lower the rate" in capsys.readouterr().err
         run.flush()
         assert not run.requests()
 

@@ -84,7 +84,7 @@ class Server:
     def answer(self, method: str, params: Any) -> Json:  # noqa: ANN401 - as it came
         """Return the result of a method. Raises RpcError."""
         if not isinstance(params, dict):
-            raise RpcError(RpcCode.INVALID_PARAMS, "params are an object")
+            raise RpcError(RpcCode.INVALID_PARAMS, "params must be an object")
         match method:
             case "initialize":
                 return _initialize(params)
@@ -126,7 +126,7 @@ def page(text: str, cursor: str = "") -> tuple[str, str]:
     if end < len(data):  # at the end of a line, or else of a character
         newline = data.rfind(b"\n", begin + 1, end)
         end = newline + 1 if newline > 0 else end
-        while data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that continues a character
+        while data[end] & 0xC0 == 0x80:  # a byte that continues a character
             end -= 1
     more = f"{end}-{digest}" if end < len(data) else ""
     tail = f"\nmore: call again with cursor {more}" if more else ""
@@ -141,7 +141,7 @@ def _parse(line: bytes) -> Json:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise RpcError(RpcCode.PARSE_ERROR, "this is no JSON") from error
+        raise RpcError(RpcCode.PARSE_ERROR, "not valid JSON") from error
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         raise RpcError(RpcCode.INVALID_REQUEST, "a message is an object with a method")
     return message
@@ -178,7 +178,7 @@ def _describe(tool: Tool) -> Json:
 def _check(tool: Tool, arguments: Any) -> dict[str, str]:  # noqa: ANN401 - as it came
     """Return a call's arguments. Raises RpcError for an unknown, a missing or no text."""
     if not isinstance(arguments, Mapping):
-        raise RpcError(RpcCode.INVALID_PARAMS, "arguments are an object")
+        raise RpcError(RpcCode.INVALID_PARAMS, "arguments must be an object")
     allowed = {*tool.arguments, "cursor"}
     for name, value in arguments.items():
         if name not in allowed or not isinstance(value, str):

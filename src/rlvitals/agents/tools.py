@@ -153,9 +153,11 @@ def list_changes(workspace: Workspace, arguments: Arguments) -> str:
     try:
         earlier = json.loads(arguments.get("state") or "{}")
     except ValueError as error:
-        raise UsageError("this is no state of an earlier answer", hint="leave it out") from error
+        raise UsageError(
+            "unknown state: use one from an earlier answer", hint="leave it out"
+        ) from error
     if not isinstance(earlier, dict):
-        raise UsageError("this is no state of an earlier answer", hint="leave it out")
+        raise UsageError("unknown state: use one from an earlier answer", hint="leave it out")
     lines = []
     for name, (step, verdict, findings) in state.items():
         digest = earlier.get(_key(name))

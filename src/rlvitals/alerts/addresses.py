@@ -70,7 +70,7 @@ def post(url: str, body: object, headers: Mapping[str, str] | None = None) -> No
     """Post JSON. A redirect is refused. Raises DeliveryError; OSError where nothing answers."""
     location = urlsplit(url)
     if location.scheme not in {"http", "https"} or not location.hostname:
-        raise DeliveryError("the address is no http or https URL")
+        raise DeliveryError("the address is not an http or https URL")
     is_secure = location.scheme == "https"
     port = location.port or (443 if is_secure else 80)
     kind = HTTPSConnection if is_secure else HTTPConnection

@@ -79,7 +79,7 @@ def _webhook(fields: Fields, message: Message) -> None:
 def _command(fields: Fields, message: Message) -> None:
     arguments = fields["command"]
     if not isinstance(arguments, list | tuple) or not arguments:
-        raise DeliveryError('the command is no list: ["program", "argument"]')
+        raise DeliveryError('the command is not a list: ["program", "argument"]')
     _run([str(argument) for argument in arguments], json.dumps(message.data))
 
 

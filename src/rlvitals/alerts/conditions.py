@@ -63,7 +63,7 @@ def parse(text: str) -> Condition:
     states = {*SEVERITIES, SILENT, RUN_FINISHED, *(verdict.value for verdict in Word)}
     if name not in rules | states:
         raise UsageError(
-            f"{text!r} is no condition",
+            f"{text!r} is not a condition",
             where="when",
             hint=nearest(name, rules | states)
             or 'error, warning, silent, a verdict, a rule, "outcome/return < 100 after 1M"',
@@ -81,7 +81,7 @@ def find_alarms(diagnosis: Diagnosis, conditions: Sequence[Condition]) -> dict[s
         if _matches(case, names) and not _is_too_early(diagnosis)
     }
     for name, (case, cause) in matches.items():
-        # A finding is told by itself where its cause is not told, or the user named its rule.
+        # A finding is sent by itself if its cause is not sent, or the user named its rule.
         shown_cause = cause if cause in matches and name not in names else ""
         alarms[name] = _finding_alarm(case, shown_cause, diagnosis.trace)
     for condition in conditions:
@@ -170,7 +170,7 @@ def _parse_limit(text: str, match: re.Match[str]) -> Condition:
     try:
         value = float(match["value"])
     except ValueError:
-        raise UsageError(f"{match['value']!r} is no number", where=text) from None
+        raise UsageError(f"{match['value']!r} is not a number", where=text) from None
     after = _parse_count(match["after"], text) if match["after"] else 0.0
     return Condition(text, metric, match["sign"], value, after)
 
@@ -178,5 +178,5 @@ def _parse_limit(text: str, match: re.Match[str]) -> Condition:
 def _parse_count(text: str, condition: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)([kmb]?)", text, re.IGNORECASE)
     if match is None:
-        raise UsageError(f"{text!r} is no number of steps", where=condition, hint="after 500k")
+        raise UsageError(f"{text!r} is not a number of steps", where=condition, hint="after 500k")
     return float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}[match[2].lower()]

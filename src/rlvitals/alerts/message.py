@@ -5,11 +5,10 @@ from datetime import datetime
 
 from rlvitals.alerts.delivery import Message
 from rlvitals.alerts.tracker import Notice
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, join_first
 from rlvitals.storage import redact
 
 MAX_TITLE_CHARS = 120
-MAX_TITLE_RUNS = 3  # that a title names
 PAYLOAD_FORMAT = 1  # of the data that a webhook and a command get
 
 Link = Callable[[str], str]  # a run's name -> the address or command that shows it
@@ -42,8 +41,7 @@ def _title(notices: Sequence[Notice]) -> str:
     if len(notices) == 1:
         return _clean(f"rlvitals: {_headline(notices[0])}", MAX_TITLE_CHARS)
     runs = list(dict.fromkeys(notice.run for notice in notices))
-    hidden = len(runs) - MAX_TITLE_RUNS
-    names = ", ".join(runs[:MAX_TITLE_RUNS]) + (f" and {hidden} more" if hidden > 0 else "")
+    names = join_first(runs, 3)
     raised = sum(not notice.is_cleared for notice in notices)
     counts = [(raised, "alarms" if raised > 1 else "alarm"), (len(notices) - raised, "cleared")]
     text = ", ".join(f"{count} {noun}" for count, noun in counts if count)

@@ -6,7 +6,7 @@
     when = ["error", "failed", "silent", "outcome/return < 100 after 1M"]
     quiet_hours = "22:00-07:00"
 
-The file lies in the configuration folder, beside the user's `rlvitals.toml`. No file near a run is
+The file lies in the configuration folder, next to the user's `rlvitals.toml`. No file near a run is
 read: it may have come with the run, and an alert sends data and may start a command.
 """
 
@@ -66,7 +66,7 @@ def read(file: Path, environ: Mapping[str, str]) -> tuple[Route, ...]:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         hint = 'a section [[alert]] with channel = "desktop"; or --alert desktop'
-        raise UsageError("there is no file of alerts", where=str(file), hint=hint) from None
+        raise UsageError("no alerts file", where=str(file), hint=hint) from None
     except (OSError, ValueError, RecursionError) as error:
         # The text of a TOML error quotes nothing of the file.
         raise UsageError(f"alerts cannot be read: {error}", where=str(file)) from None
@@ -147,7 +147,7 @@ def _read_conditions(value: object, location: str) -> tuple[Condition, ...]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
         raise UsageError(
-            "when is no list of conditions", where=location, hint='["error", "failed"]'
+            "when is not a list of conditions", where=location, hint='["error", "failed"]'
         )
     return tuple(map(parse, texts))
 
@@ -166,7 +166,7 @@ def _read_quiet_hours(value: object, location: str) -> tuple[time, time] | None:
 def _read_number(section: Mapping[str, object], key: str, default: float, location: str) -> float:
     value = section.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise UsageError(f"{key} is no amount", where=location, hint=f"{key} = {default:g}")
+        raise UsageError(f"{key} is not an amount", where=location, hint=f"{key} = {default:g}")
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""Send alerts on threads of their own: whoever judges a run is never held up.
+"""Send alerts on separate threads: a slow channel never delays a diagnosis.
 
     sender = Sender(routes, link)
     sender.update("run_3", diagnosis)  # after each judgement
@@ -28,8 +28,6 @@ from rlvitals.alerts.tracker import Notice, Tracker
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.rules.going_on import goes_on
 
-MAX_NOTICES_KEPT = 1_000  # until a channel takes them
-MAX_DELIVERIES = 50  # for one message: more than 7 hours
 logger = logging.getLogger(__name__)
 
 Update = tuple[str, Mapping[str, Alarm], float, float | None]  # run, alarms, time, its last row
@@ -137,7 +135,7 @@ class RouteWorker:
             if was_pending:
                 return
         self._notices.append(notice)
-        if len(self._notices) > MAX_NOTICES_KEPT:
+        if len(self._notices) > 1_000:  # kept until a channel takes them
             self._left_out += 1
             del self._notices[0]
 
@@ -147,7 +145,7 @@ class RouteWorker:
             send(self.route, text)
         except DeliveryError as error:
             self._attempts += 1
-            if error.lasting or self._attempts >= MAX_DELIVERIES:
+            if error.lasting or self._attempts >= 50:  # more than 7 hours of one message
                 logger.warning(
                     "%d alerts to %s are given up: %s",
                     len(self._notices),

@@ -1,6 +1,6 @@
-"""Decide which alarms are told and which are taken back, each once.
+"""Decide which alarms are sent and which are cleared, each once.
 
-An alarm is told when it has stood for `wait` seconds. One that passes before is never told; one
+An alarm is sent once it has lasted `wait` seconds. One that ends earlier is never sent; one
 that was told and passes is taken back. An alarm that returns must stand twice as long each time.
 """
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from rlvitals.alerts.conditions import Alarm
 
-WAIT_SECONDS = 60.0  # that an alarm stands before it is told
-MAX_RUNS = 10_000  # whose alarms are remembered; the longest unseen ones are forgotten
+WAIT_SECONDS = 60.0  # that an alarm lasts before it is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Tracker:
             course.alarm, course.stands = alarm, True
         for subject in state.courses.keys() - alarms.keys():
             state.courses[subject].stands = False
-        if len(self._runs) > MAX_RUNS:
+        if len(self._runs) > 10_000:  # runs: those seen longest ago are forgotten
             del self._runs[next(iter(self._runs))]
 
     def collect(self, time_s: float) -> Iterator[Notice]:

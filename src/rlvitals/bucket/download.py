@@ -23,8 +23,6 @@ from rlvitals.tracking import clock, heartbeat
 from rlvitals.tracking.spool import NODE_FOLDER
 
 COPY_STATE_FILE = ".bucket.json"  # in the copy: what of the bucket it has
-MAX_FETCH_BYTES = 64 << 20  # fetched at once: they are in memory
-MAX_COPY_LOOKS = 5  # of a look whose segments are replaced while it reads
 COPY_FORMAT = 1  # of the state; another one is made anew
 
 
@@ -45,7 +43,7 @@ def download(store: ObjectStore, folder: Path) -> bool:
 
     Raises VitalsError, and the errors of the store's back-end.
     """
-    for _ in range(MAX_COPY_LOOKS):
+    for _ in range(5):  # segments may be replaced during a read
         entries = {entry.name: entry.version for entry in store.list(MANIFESTS)}
         newest = manifests.newest(entries)
         if not newest:
@@ -233,7 +231,7 @@ def _batches(
     total = 0
     for name in sorted(segments, key=age):
         _, start, end = _range(name, segments[name])
-        if batch and total + end - start > MAX_FETCH_BYTES:
+        if batch and total + end - start > 64 << 20:  # fetched at once, into memory
             yield batch
             batch, total = [], 0
         batch.append((name, segments[name]))

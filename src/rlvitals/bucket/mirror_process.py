@@ -28,9 +28,6 @@ from rlvitals.tracking.spool import UPLOAD_STATE_FILE, is_spool
 
 BEAT_UPLOAD_SECONDS = 30.0  # between heartbeats, of the 300 after which a process counts as lost
 INDEX_SECONDS = 60.0  # between two entries of a run in its bucket's index
-MAX_BACKOFF_SECONDS = 300.0  # between two tries of a bucket that does not answer
-MAX_OVERTIME_SECONDS = 86_400.0  # that an upload is tried after its run is over
-MAX_EXIT_SECONDS = 30.0  # after the end, for the exit codes of its processes
 WRITER_CHECK_SECONDS = 0.5  # between two looks whether the run is over
 
 
@@ -59,7 +56,8 @@ class Mirror:
             is_complete = self.round(closing=is_over)
             if is_over and is_complete:
                 break
-            if over_s is not None and clock.monotonic() > over_s + MAX_OVERTIME_SECONDS:
+            # A day after the end of the run.
+            if over_s is not None and clock.monotonic() > over_s + 86_400.0:
                 return False
             self._pause(is_over=is_over, has_more=not is_complete and not self.error)
         self.save_checkpoints(wait=True)
@@ -109,7 +107,8 @@ class Mirror:
                 return
 
     def _backoff(self) -> float:
-        limit_s = min(MAX_BACKOFF_SECONDS, max(1.0, self._every) * 2.0 ** (self._failures - 1))
+        # A bucket that does not answer is tried every five minutes at least.
+        limit_s = min(300.0, max(1.0, self._every) * 2.0 ** (self._failures - 1))
         return random.uniform(limit_s / 2, limit_s)  # noqa: S311 - so that ranks do not meet again
 
     def save_checkpoints(self, *, wait: bool) -> None:
@@ -132,7 +131,7 @@ class Mirror:
 
     def _wait_for_exit(self) -> bool:
         """Upload the exit codes, which processes write last."""
-        deadline = clock.monotonic() + MAX_EXIT_SECONDS
+        deadline = clock.monotonic() + 30.0  # seconds, for the exit codes of the run's processes
         while self._has_process() and clock.monotonic() < deadline:
             clock.sleep(WRITER_CHECK_SECONDS)
         return self.round(closing=True)

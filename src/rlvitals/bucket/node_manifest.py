@@ -181,7 +181,7 @@ def decode(data: bytes, name: str) -> Manifest:
 def _piece(item: list[int], names: list[str]) -> Piece:
     start, size, number, offset = map(int, item)
     if min(start, size, number, offset) < 0 or not SEGMENT_NAME.fullmatch(names[number]):
-        raise ValueError(f"a piece {item}")
+        raise ValueError(f"invalid piece: {item}")
     return Piece(start, size, names[number], offset)
 
 

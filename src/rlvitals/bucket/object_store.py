@@ -25,7 +25,6 @@ from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage import redact
 
 ResultT = TypeVar("ResultT")
-CALL_SECONDS = 60.0  # seconds that one request may take
 PARALLEL_READS = 16  # requests under way at once, of S3's connection pool of 50
 S3_SCHEMES = ("s3", "s3a")
 
@@ -64,7 +63,7 @@ class ObjectStore:
     Errors are those of the back-end; FileNotFoundError is its word for a missing object.
     """
 
-    def __init__(self, url: str, seconds: float = CALL_SECONDS) -> None:
+    def __init__(self, url: str, seconds: float = 60.0) -> None:
         """Connect. Raises UsageError for no URL, VitalsError without the store's package."""
         self.url, self.name = url.rstrip("/"), redact.text(url)
         self.cost = Cost()

@@ -40,7 +40,6 @@ MAX_LISTED_RUNS = 1000  # of a root without an index: three requests each, one a
 RUN_FIELDS = ("id", "name", "project", "group", "seed", "notes", "tags", "created", "settings",
               "more")  # fmt: skip
 MAX_VALUES = 50  # last values in an entry: 2 kB of a shard that is rewritten each minute
-MAX_INDEX_TRIES = 20  # of a shard that others rewrite meanwhile
 
 
 class RunEntry:
@@ -96,7 +95,7 @@ def _write(store: ObjectStore, name: str, entry: Mapping[str, object]) -> None:
     if not store.has_replace:
         store.write(f"{INDEX_FOLDER}{shard}-{digest[:32]}.json", _encode({name: entry}))
         return
-    for attempt in range(MAX_INDEX_TRIES):
+    for attempt in range(20):  # other processes may rewrite the shard meanwhile
         try:
             _merge(store, f"{INDEX_FOLDER}{shard}.json", name, entry)
         except Conflict:

@@ -24,8 +24,6 @@ from rlvitals.storage import holds, safe_files, tail_index
 from rlvitals.storage.run_folder import RUN_COPY
 from rlvitals.tracking.spool import UPLOAD_STATE_FILE
 
-SPOOL_STATE_FILES = (uploader.NODE_FILE, UPLOAD_STATE_FILE, RUN_COPY, naming.LATEST_FILE)
-
 
 def remove(folder: Path, store: ObjectStore) -> int:
     """Delete what the bucket confirms; return the bytes, 0 where anything speaks against it.
@@ -48,7 +46,8 @@ def remove(folder: Path, store: ObjectStore) -> int:
         size += sum(map(disk.count_bytes, checkpoints.values()))
         for step in reversed(checkpoints):
             recovery.delete_checkpoint(folder, checkpoints[step])
-        for path in (*(folder / name for name in SPOOL_STATE_FILES), *_beats(folder)):
+        names = (uploader.NODE_FILE, UPLOAD_STATE_FILE, RUN_COPY, naming.LATEST_FILE)
+        for path in (*(folder / name for name in names), *_beats(folder)):
             path.unlink(missing_ok=True)
         for file in reversed(files):  # run.json last: it names the attempts
             (folder / file).unlink()

@@ -14,10 +14,8 @@ from typing import Any
 from rlvitals.capture import imports, run_folders
 from rlvitals.errors import UsageError
 
-SITE_FOLDER = Path(__file__).parent / "site"
 # Passed on to the command. A terminal sends the first three to both by itself.
 TERMINAL_SIGNALS = ("SIGINT", "SIGQUIT", "SIGHUP")
-PASSED_SIGNALS = (*TERMINAL_SIGNALS, "SIGTERM", "SIGUSR1", "SIGUSR2")
 
 
 def check(command: Sequence[str]) -> None:
@@ -48,7 +46,8 @@ def environment(
     mode: str, folder: Path, claims: Path, environ: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the command's environment: ours first on PYTHONPATH, and where to record."""
-    path = os.pathsep.join(filter(None, (str(SITE_FOLDER), environ.get("PYTHONPATH", ""))))
+    site = Path(__file__).parent / "site"
+    path = os.pathsep.join(filter(None, (str(site), environ.get("PYTHONPATH", ""))))
     return {
         **environ,
         "PYTHONPATH": path,
@@ -79,7 +78,8 @@ def _passing_on(child: "subprocess.Popen[Any]") -> Iterator[None]:
         if signal.Signals(number).name not in TERMINAL_SIGNALS or not _terminal_reaches_both():
             child.send_signal(number)
 
-    numbers = [getattr(signal, name) for name in PASSED_SIGNALS if hasattr(signal, name)]
+    names = (*TERMINAL_SIGNALS, "SIGTERM", "SIGUSR1", "SIGUSR2")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     handlers = {
         number: signal.signal(number, pass_on)
         for number in numbers

@@ -66,7 +66,7 @@ class AsyncWriter:
                 raise error
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait at most `timeout` seconds; False if the write goes on. Raises its error."""
+        """Wait at most `timeout` seconds; False if the write is still running. Raises its error."""
         self.join(timeout)
         self.check()
         return not self.busy

@@ -161,7 +161,9 @@ def read(folder: Path, step: int | None = None) -> Manifest:
     except FileNotFoundError:
         raise NotSealed("it was never sealed: no manifest", where=str(folder)) from None
     except (NotAFile, NotADirectoryError) as error:
-        raise BadCheckpoint(f"its manifest is no file: {error.strerror}", where=str(path)) from None
+        raise BadCheckpoint(
+            f"its manifest is not a file: {error.strerror}", where=str(path)
+        ) from None
     except OSError as error:
         raise UnreadableCheckpoint(path, error) from None
     return parse(data, str(path), step)
@@ -174,7 +176,7 @@ def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
     except ValueError as error:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
-        raise NotSealed("its manifest is none of rlvitals", where=where)
+        raise NotSealed("its manifest was not written by rlvitals", where=where)
     if content["format"] > MANIFEST_FORMAT:
         raise NewerSeal(
             f"its manifest is of format {content['format']}, written by a newer rlvitals",
@@ -215,7 +217,7 @@ def _find_difference(path: Path, name: str, file: File) -> str:
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
-            return f"{name} is no regular file"
+            return f"{name} is not a regular file"
         if status.st_size != file.size:
             return f"{name} has {status.st_size:,} bytes, {file.size:,} were sealed"
         is_same = file_digest(path) == file.xxh3_128

@@ -27,10 +27,6 @@ from rlvitals.storage.safe_files import lock
 
 RUNNING, COMPLETED, FAILED, STOPPED = "running", "completed", "failed", "stopped"
 STATUSES = (RUNNING, COMPLETED, FAILED, STOPPED)
-MIN_WRITE_SECONDS = (
-    2.0  # seconds at least between two writes where nothing but the step has changed
-)
-MAX_WRITE_SHARE = 0.02  # of the time at most that such writes take, on however slow a disk
 
 Tell = Callable[[str], None]
 
@@ -146,7 +142,9 @@ class Keeper:
             start = clock.monotonic()
             self._write()
             end = clock.monotonic()
-            self._next_write_s = end + max(MIN_WRITE_SECONDS, (end - start) / MAX_WRITE_SHARE)
+            # Two seconds at least between writes of the step alone, which take at most 2 % of the
+            # time.
+            self._next_write_s = end + max(2.0, (end - start) / 0.02)
 
     def chunk(
         self,

@@ -23,7 +23,6 @@ from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.safe_files import make_folder
 from rlvitals.tracking.launcher_rank import read_place
 
-RANKS_FOLDER = ".ranks"
 POLL_SECONDS = (0.001, 0.05)  # seconds between two looks for a file: at first, and at the most
 
 
@@ -72,7 +71,7 @@ class TorchGroup:
         except RuntimeError as error:
             match = re.search(r"Ranks ([\d, ]+) failed to pass", str(error))
             ranks = [int(rank) for rank in match[1].split(",")] if match else []
-            if not ranks and self.size == 2:  # noqa: PLR2004 - a lost connection names no rank
+            if not ranks and self.size == 2:  # a lost connection names no rank
                 ranks = [1 - self.rank]
             raise _missing_processes(ranks, self._limit.total_seconds()) from error
         return messages
@@ -84,7 +83,7 @@ class FileGroup:
     def __init__(self, folder: Path, rank: int, size: int, patience: float) -> None:
         """Find the other processes. Raises OtherProcessFailed if one does not arrive."""
         self.rank, self.size = rank, size
-        self._folder, self._patience, self._round = folder / RANKS_FOLDER, patience, 0
+        self._folder, self._patience, self._round = folder / ".ranks", patience, 0
         folder.mkdir(parents=True, exist_ok=True)
         make_folder(self._folder)
         self._token = uuid4().hex

@@ -8,8 +8,6 @@ from typing import Literal
 from rlvitals.checkpoints.manifest import Manifest
 from rlvitals.errors import UsageError
 
-MAX_KEEP_COUNT = 1_000_000  # more means: all are kept
-
 
 @dataclass(frozen=True, slots=True)
 class Best:
@@ -72,7 +70,8 @@ def keep_reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[st
     """Return the reasons why each kept checkpoint is kept, by its sequence."""
     by_age = sorted(entries, key=lambda candidate: candidate.sequence)
     last = by_age[-policy.keep :]
-    age_reason = f"last {policy.keep:,}" if policy.keep < MAX_KEEP_COUNT else "all are kept"
+    # So many mean all.
+    age_reason = f"last {policy.keep:,}" if policy.keep < 1_000_000 else "all are kept"
     texts: dict[int, list[str]] = {candidate.sequence: [age_reason] for candidate in last}
     if last:
         texts[last[-1].sequence] = ["newest"]

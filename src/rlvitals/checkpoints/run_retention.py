@@ -18,7 +18,6 @@ from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, BlockFile, block_
 from rlvitals.tracking import other_processes
 
 DAY_SECONDS = 86_400.0
-MIN_AGE_SECONDS = DAY_SECONDS  # a run that paused for a night is not old
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class TierRule:
 
     def __post_init__(self) -> None:
         """Check the numbers. Raises UsageError."""
-        if self.age_s < MIN_AGE_SECONDS or self.buckets < 1:
+        if self.age_s < DAY_SECONDS or self.buckets < 1:  # a run that paused for a night is not old
             hint = "an age of a day or more, and a number of buckets: 90d:1024"
             raise UsageError(f"no tier: {self.age_s:g} s, {self.buckets} buckets", hint=hint)
 

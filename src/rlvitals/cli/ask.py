@@ -52,7 +52,9 @@ def run(args: Namespace) -> int:
 
     folder = RunFolder.open(Path(args.run))
     if not 0 < args.factor < 1:
-        raise UsageError(f"{args.factor:g} lowers no rate", where="--factor", hint="0.5")
+        raise UsageError(
+            f"a factor of {args.factor:g} does not lower the rate", where="--factor", hint="0.5"
+        )
     if args.what == "kill":
         return _kill(folder, args.grace)
     facts = {"factor": args.factor} if args.what == "lower-rate" else {}

@@ -117,7 +117,7 @@ def run(args: Namespace) -> int:
 
 def _refuse_flags(args: Namespace) -> None:
     """Refuse flags that the text of a gate sets itself. Raises UsageError."""
-    if len(args.paths) != 2:  # noqa: PLR2004 - a baseline and a candidate
+    if len(args.paths) != 2:  # a baseline and a candidate
         raise UsageError(
             f"a gate is asked of 2 paths, not {len(args.paths)}",
             where="--gate",

@@ -14,7 +14,6 @@ from rlvitals.storage import toml_files
 if TYPE_CHECKING:  # it loads numpy
     from rlvitals.alerts.routes import Route
 
-SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 LIVENESS_OPTIONS = (
     "live",
     "finished",
@@ -40,7 +39,7 @@ def add_option(parser: ArgumentParser, section: str, key: str) -> None:
         parser.add_argument(option.flag, action="append", metavar=metavar, help=option.doc)
         return
     default = f" (default: {option.default})" if option.default else ""
-    many = len(option.choices) > 6  # noqa: PLR2004 - a usage line has room for so many
+    many = len(option.choices) > 6  # a usage line has room for so many
     choices = f": {', '.join(option.choices)}" if many else ""
     parser.add_argument(
         option.flag,
@@ -162,6 +161,7 @@ def add_run_path(parser: ArgumentParser) -> None:
 def seconds(text: str) -> float:
     """Return a duration of the command line in seconds: 90s, 30m, 1h, 1d."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    if match is None or match[2] not in SECONDS_PER_UNIT or not float(match[1]):
-        raise ArgumentTypeError(f"{text!r} is no time: 90s, 30m, 1h, 1d")
-    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
+    units = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+    if match is None or match[2] not in units or not float(match[1]):
+        raise ArgumentTypeError(f"{text!r} is not a time: 90s, 30m, 1h, 1d")
+    return float(match[1]) * units[match[2]]

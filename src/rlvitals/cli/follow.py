@@ -150,7 +150,7 @@ def _send_alerts(
 
 
 def _ask_stops(changes: "Iterable[Change]", watch: "Watch") -> "Iterator[Change]":
-    """Pass changes on, and ask each recorded run to stop in which an error stands, once."""
+    """Pass changes on, and ask each recorded run with a persistent error to stop, once."""
     from rlvitals.following.changes import Judged, Restarted, Resumed
     from rlvitals.intervene.stop_rule import StopRule
     from rlvitals.rules.going_on import goes_on

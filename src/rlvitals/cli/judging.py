@@ -96,7 +96,7 @@ def _default_names(runs: "Sequence[Run]") -> list[str]:
     ]
     counts = Counter(names)
     equal = [run.root.absolute() for run, name in zip(runs, names, strict=True) if counts[name] > 1]
-    if len(set(equal)) < 2:  # noqa: PLR2004 - one folder has no other to be told from
+    if len(set(equal)) < 2:  # one folder has no other to be told from
         return names
     common = os.path.commonpath(equal)
     return [

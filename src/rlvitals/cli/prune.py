@@ -35,8 +35,6 @@ from rlvitals.errors import UnreadableLog, UsageError, harmless
 if TYPE_CHECKING:
     from rlvitals.checkpoints.run_retention import Outcome, RunPlan
 
-DEFAULT_TIERS = ((90 * 86_400.0, 1024), (365 * 86_400.0, 256))  # age in seconds, buckets
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root, the tiers and the flags."""
@@ -59,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _tier(text: str) -> tuple[float, int]:
     age, _, buckets = text.partition(":")
     if not buckets.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no tier: an age and buckets, 90d:1024")
+        raise ArgumentTypeError(f"{text!r} is not a tier: an age and buckets, 90d:1024")
     return flags.seconds(age), int(buckets)
 
 
@@ -68,7 +66,8 @@ def run(args: Namespace) -> int:
     from rlvitals.checkpoints import run_retention
     from rlvitals.storage.find_run_folders import run_folders
 
-    tiers = [run_retention.TierRule(*pair) for pair in args.tier or DEFAULT_TIERS]
+    default_tiers = ((90 * 86_400.0, 1024), (365 * 86_400.0, 256))  # age in seconds, buckets
+    tiers = [run_retention.TierRule(*pair) for pair in args.tier or default_tiers]
     if args.checkpoints is not None and args.checkpoints < 1:
         raise UsageError("one checkpoint is kept at least", where="--checkpoints", hint="1")
     if args.rollouts is not None and args.rollouts < 0:

@@ -98,7 +98,7 @@ def _overlay(
     from rlvitals.views.report.page import Subject
 
     read = [subject for subject in subjects if isinstance(subject, Subject)]
-    if len(read) < 2:  # noqa: PLR2004 - a comparison
+    if len(read) < 2:  # a comparison
         return None
     common = os.path.commonpath([path.absolute().parent for path in paths])
     names = Counter(subject.summary.name for subject in read)

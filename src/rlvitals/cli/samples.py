@@ -141,7 +141,7 @@ def _prove(rollouts: "Rollouts", args: Namespace) -> list[int]:
     if args.finding not in findings:
         hint = nearest(args.finding, findings) or f"found: {', '.join(findings) or 'nothing'}"
         raise UsageError(
-            f"{args.finding!r} is no finding of this run", where="--finding", hint=hint
+            f"{args.finding!r} is not a finding of this run", where="--finding", hint=hint
         )
     finding = findings[args.finding]
     evidence_rows = evidence.find(

@@ -6,21 +6,17 @@ from pathlib import Path
 from rlvitals.errors import UsageError
 
 STDIN_PATH = Path("-")
-MAX_STDIN_BYTES = 2**26
 
 
 def save(folder: Path) -> Path:
     """Save standard input in a folder, its suffix by its content; return the file.
 
-    Raises UsageError if it is empty or larger than MAX_STDIN_BYTES.
+    Raises UsageError if it is empty or larger than 64 MiB.
     """
-    data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
-    if not data.strip() or len(data) > MAX_STDIN_BYTES:
-        problem = (
-            "holds nothing"
-            if len(data) <= MAX_STDIN_BYTES
-            else f"is over {MAX_STDIN_BYTES // 2**20} MiB"
-        )
+    limit = 2**26
+    data = sys.stdin.buffer.read(limit + 1)
+    if not data.strip() or len(data) > limit:
+        problem = "holds nothing" if len(data) <= limit else f"is over {limit // 2**20} MiB"
         raise UsageError(f"standard input {problem}", hint="paste a log, or name its file")
     start = data.lstrip()[:2]
     # Python prints dicts with single quotes: rows of a console log, no JSON.

@@ -51,8 +51,8 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not MIN_WATCH_SECONDS <= seconds <= 1e6:  # noqa: PLR2004 - eleven days
-        raise ArgumentTypeError(f"{text!r} is no number of seconds from {MIN_WATCH_SECONDS} on")
+    if not MIN_WATCH_SECONDS <= seconds <= 1e6:  # eleven days
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds from {MIN_WATCH_SECONDS} on")
     return seconds
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rlvitals.trainers.language.planning.plan import Plan
 
-BYTE_UNITS = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
-
 
 def show(plan: "Plan", *, as_json: bool) -> None:
     """Print a plan as tables or as a JSON object."""
@@ -41,7 +39,8 @@ def _lines(plan: "Plan") -> Iterator[str]:
 
 def size(count: float) -> str:
     """Format a number of bytes in the largest fitting binary unit."""
-    unit, factor = next((pair for pair in BYTE_UNITS if count >= pair[1]), BYTE_UNITS[-1])
+    units = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
+    unit, factor = next((pair for pair in units if count >= pair[1]), units[-1])
     return f"{count / factor:,.2f} {unit}"
 
 
@@ -49,6 +48,6 @@ def span(seconds: float) -> str:
     """Format a duration in seconds in the largest fitting unit."""
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
-    if seconds < 120:  # noqa: PLR2004 - two minutes
+    if seconds < 120:  # two minutes
         return f"{seconds:.3g} s"
-    return f"{seconds / 60:,.3g} min" if seconds < 7200 else f"{seconds / 3600:,.3g} h"  # noqa: PLR2004
+    return f"{seconds / 60:,.3g} min" if seconds < 7200 else f"{seconds / 3600:,.3g} h"

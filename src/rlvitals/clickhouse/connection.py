@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 SERVER_PREFIX, CHDB_PREFIX = "clickhouse://", "chdb:"
 DEFAULT_DATABASE = "rlvitals"
-PASSWORD_VARIABLE = "CLICKHOUSE_PASSWORD"  # noqa: S105 - the name of a variable
 READ_ONLY = {"readonly": 2, "final": 1}  # 2: formats may be set; final: a replayed row is one row
 
 
@@ -166,7 +165,7 @@ def _parse_url(url: str) -> tuple[str, str, dict[str, Any]]:
         "host": address.hostname,
         "secure": query.get("secure", "") in {"1", "true"},
         "username": unquote(address.username or "default"),
-        "password": unquote(address.password or "") or os.environ.get(PASSWORD_VARIABLE, ""),
+        "password": unquote(address.password or "") or os.environ.get("CLICKHOUSE_PASSWORD", ""),
         "autogenerate_session_id": False,
     }
     return name, database, {**options, "port": port} if port else options

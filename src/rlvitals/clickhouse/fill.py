@@ -30,8 +30,6 @@ from rlvitals.storage.run_query import IndexRecord
 from rlvitals.types import Series
 
 MAX_BATCH_POINTS = 500_000  # of an insert: the engine stores up to 1,048,449 rows as one part
-MAX_BATCH_RUNS = 1_000  # of an insert
-TEXT_COLUMNS = ("task", "stop_reason", "error")  # of the rollouts, whose rows hold numbers of texts
 
 Counts = dict[tuple[int, str], int]  # points that are stored, by attempt and key
 Heads = dict[str, str]
@@ -115,7 +113,7 @@ class Filler:
         self._rows.append(_run_row(record, digest, heads, self._version))
         self._stored[path] = _StoredRow(digest, record.mark, heads)
         self.counts.runs += 1
-        if len(self._rows) >= MAX_BATCH_RUNS:
+        if len(self._rows) >= 1_000:
             self._flush()
 
     def _copy_points(self, path: str, stored: _StoredRow) -> Heads:
@@ -307,7 +305,7 @@ def _rollout_columns(path: str, rollouts: Rollouts, places: np.ndarray) -> list[
             for row in places.tolist()
         ],
     }  # fmt: skip
-    for name in TEXT_COLUMNS:
+    for name in ("task", "stop_reason", "error"):  # stored as numbers of texts
         columns_by_name[name] = [rollouts.texts[number] for number in rows[name].tolist()]
     return [
         columns_by_name[name] if name in columns_by_name else np.ascontiguousarray(rows[name])

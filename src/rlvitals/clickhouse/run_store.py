@@ -17,7 +17,6 @@ from rlvitals.storage.run_query import Indexed, IndexedFinding, Point, RunQuery,
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
 from rlvitals.storage.setting_cells import JOB_SETTING, job_of_cells
 
-TEXT_FIELDS = ("path", "name", "project", "group", "notes", "status", "verdict")
 ENTRY_COLUMNS = (
     "path", "id", "name", "project", "group", "seed", "created", "attempts", "status", "step",
     "time", "verdict", "problem", "wrong", "tags",
@@ -217,8 +216,9 @@ def _compile_term(term: Term, name: str) -> tuple[str, dict[str, object]]:
     """Return the condition of a term and its values, whose names begin with `name`."""
     match term:
         case TextTerm(text):
+            text_fields = ("path", "name", "project", "group", "notes", "status", "verdict")
             conditions = [f"position(lower(`{field}`), lower({{{name}:String}})) > 0"
-                     for field in TEXT_FIELDS]  # fmt: skip
+                     for field in text_fields]  # fmt: skip
             conditions.append(
                 f"arrayExists(t -> position(lower(t), lower({{{name}:String}})) > 0, tags)"
             )

@@ -12,7 +12,6 @@ from rlvitals.comparison.result import Comparison, Group, RunScore, Task
 from rlvitals.comparison.scores import At, Axis
 from rlvitals.errors import UsageError
 
-MIN_DIFFERENCE_SHARE = 0.05  # of a task's scale: smaller differences do not count
 DEFAULT_SCORE_AT = At()
 
 
@@ -95,7 +94,7 @@ def _rescale(run_scores: list[list[RunScore]], tasks: dict[str, Task]) -> list[l
     For tasks of unknown scale 0 and 1 are the lowest and the highest score of all runs: the scale
     must not depend on which group is the first.
     """
-    if len(tasks) < 2:  # noqa: PLR2004
+    if len(tasks) < 2:
         return run_scores
     scales = {}
     for name, task in tasks.items():
@@ -128,7 +127,7 @@ def _comparison(  # noqa: PLR0913, PLR0917 - the parts of a comparison
         if runs
     ]
     confidence = 1 - (1 - statistics.CONFIDENCE_LEVEL) / max(len(groups) - 1, 1)
-    threshold = MIN_DIFFERENCE_SHARE * (tasks[0].span if len(tasks) == 1 else 1.0)
+    threshold = 0.05 * (tasks[0].span if len(tasks) == 1 else 1.0)  # of the task's scale
     verdicts = tuple(
         result.compare_groups(group, groups[0], threshold, confidence) for group in groups[1:]
     )

@@ -24,9 +24,6 @@ from rlvitals.types import Series
 Array = NDArray[np.float64]
 
 MIN_SHARED_ROWS = 20  # steps, or bins of steps, at which both runs have a value
-MIN_COMMON_STEPS = 5  # logged by both, to find the first unequal value
-MIN_COMMON_SHARE = 0.8  # of the shorter run's steps, to compare row by row
-MIN_DIVERGENCE_STRETCHES, MAX_DIVERGENCE_STRETCHES = 3, 40  # stretches that are tested
 STRETCH_TAUS = 3.0  # autocorrelation times: means of such stretches are nearly independent
 RHO_STANDARD_ERRORS = 1.0  # added to the estimate of the noise's persistence
 DIVERGENCE_CONFIDENCE = 0.98  # against a false divergence, over all stretches together
@@ -79,11 +76,11 @@ def find_divergence(metric: str, first: Series, second: Series) -> Divergence:
         return Divergence(metric, step, size, levels.first, levels.second, unequal)
     spread, tau = _measure_noise(difference)
     length = max(
-        math.ceil(len(difference) / MAX_DIVERGENCE_STRETCHES),
+        math.ceil(len(difference) / 40),  # at most 40 stretches are tested
         math.ceil(min(STRETCH_TAUS * tau, len(difference) + 1.0)),
     )
     count = len(difference) // length
-    if count < MIN_DIVERGENCE_STRETCHES:
+    if count < 3:
         problem = "too few rows that say something new: each is much like the one before"
         return Divergence(metric, None, math.nan, levels.first, levels.second, unequal, problem)
     starts = np.linspace(0, len(difference), count + 1).astype(int)[:-1]
@@ -106,7 +103,7 @@ def find_divergence(metric: str, first: Series, second: Series) -> Divergence:
 def _first_unequal_step(first: Series, second: Series) -> int | None:
     """Return the first common step with different values; None where there is none."""
     steps, first_rows, second_rows = np.intersect1d(first.steps, second.steps, return_indices=True)
-    if len(steps) < MIN_COMMON_STEPS:
+    if len(steps) < 5:  # too few to find the first unequal value
         return None
     first_values, second_values = first.values[first_rows], second.values[second_rows]
     differ = np.flatnonzero(
@@ -119,9 +116,8 @@ def _align(first: Series, second: Series) -> _Pair:
     """Align two runs at common steps, else at bins of steps."""
     steps, first_rows, second_rows = np.intersect1d(first.steps, second.steps, return_indices=True)
     row_count = min(len(first), len(second))
-    if len(steps) >= max(
-        MIN_COMMON_SHARE * min(len(np.unique(first.steps)), len(np.unique(second.steps))), 1
-    ):
+    # Runs with 80 % of the shorter one's steps in common are compared row by row.
+    if len(steps) >= max(0.8 * min(len(np.unique(first.steps)), len(np.unique(second.steps))), 1):
         return _Pair(steps, first.values[first_rows], second.values[second_rows])
     if not row_count:
         empty = np.empty(0)

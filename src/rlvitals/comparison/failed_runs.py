@@ -8,8 +8,6 @@ from rlvitals.rules.going_on import describe_end
 from rlvitals.types import Trace
 
 MIN_STEPS_SHARE = 0.9  # of the budget, or of the longest run: a run with fewer is incomplete
-MIN_SILENCE_SECONDS = 600.0  # from a run's last row to the last row of the other runs
-MIN_SILENCE_PAUSES = 3.0  # the same, in units of the run's longest pause between rows
 
 
 def find_failure(
@@ -50,7 +48,8 @@ def _is_silent(trace: Trace, latest: float) -> bool:
     times = max((series.times for series in trace.series.values()), key=len)
     pauses = np.diff(np.sort(times[np.isfinite(times)]))
     return latest - last > max(
-        MIN_SILENCE_SECONDS, MIN_SILENCE_PAUSES * float(pauses.max(initial=0.0))
+        600.0,
+        3.0 * float(pauses.max(initial=0.0)),  # ten minutes, three of its longest pauses
     )
 
 

@@ -12,8 +12,6 @@ from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison, Group
 from rlvitals.comparison.statistics import Array
 
-LEVEL_MARGIN = 0.03  # of the scores' range
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearningCurve:
@@ -70,7 +68,7 @@ def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) ->
 def _levels(comparison: Comparison) -> Array:
     """Return levels from below the lowest to above the highest score."""
     gains = [run.gain for group in comparison.groups for run in group.runs]
-    margin = LEVEL_MARGIN * (max(gains) - min(gains) or 1.0)
+    margin = 0.03 * (max(gains) - min(gains) or 1.0)  # of the scores' range
     return np.linspace(min(gains) - margin, max(gains) + margin, 201)
 
 

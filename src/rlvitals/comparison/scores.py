@@ -20,14 +20,8 @@ Axis = Literal["steps", "samples", "episodes", "tokens", "time"]
 
 AXES: tuple[Axis, ...] = ("steps", "samples", "episodes", "tokens", "time")
 # A counter of all so far, and those of what is new in a row.
-AXIS_COUNTERS = {
-    "samples": ("progress/steps", "progress/steps_new", "progress/batch_size"),
-    "episodes": ("progress/episode", "progress/episodes_new"),
-    "tokens": ("throughput/tokens", "progress/tokens_new"),
-}
 DEFAULT_MEAN_PERCENT = 10.0  # the last part of a run
 SCORE_EXAMPLES = "last, best, mean of last 10 %"
-MAX_PAUSE_SECONDS = 600.0  # without a row: longer gaps are no training
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,7 @@ def parse_score_at(text: str) -> At:
     if phrase == "best":
         return At("best")
     match = re.fullmatch(r"mean of (?:the )?last (\d+(?:\.\d+)?) ?%", phrase)
-    if match is None or not 0 < float(match[1]) <= 100:  # noqa: PLR2004 - per cent
+    if match is None or not 0 < float(match[1]) <= 100:  # per cent
         raise UsageError(f"a score is not taken at {text!r}", hint=f"one of {SCORE_EXAMPLES}")
     return At("mean", float(match[1]))
 
@@ -160,7 +154,11 @@ def _axis_values(trace: Trace, series: Series, axis_name: Axis, seconds: Array) 
         return seconds
     if axis_name == "samples" and trace.step_unit == "environment steps":
         return series.steps.astype(np.float64)
-    total, *increments = AXIS_COUNTERS[axis_name]
+    total, *increments = {
+        "samples": ("progress/steps", "progress/steps_new", "progress/batch_size"),
+        "episodes": ("progress/episode", "progress/episodes_new"),
+        "tokens": ("throughput/tokens", "progress/tokens_new"),
+    }[axis_name]
     counter = trace.numbers(total)
     if counter is not None:
         counts = np.maximum.accumulate(counter.values)
@@ -184,7 +182,8 @@ def _seconds(trace: Trace, series: Series) -> Array:
     resumed = np.searchsorted(series.steps, np.asarray(trace.lifecycle.seams, dtype=np.int64))
     for i in resumed[resumed < len(gaps)]:
         gaps[i] = min(gaps[i], usual)
-    return np.asarray(np.cumsum(np.where(gaps > max(MAX_PAUSE_SECONDS, 50 * usual), usual, gaps)))
+    # Ten minutes without a row are no training.
+    return np.asarray(np.cumsum(np.where(gaps > max(600.0, 50 * usual), usual, gaps)))
 
 
 def _first_row_time(trace: Trace, series: Series) -> float:

@@ -88,7 +88,7 @@ def iqm(rows: Array, weights: Array) -> Array:
     is the mean.
     """
     count = rows.shape[1]
-    if np.ptp(weights) <= 1e-12:  # noqa: PLR2004 - rounding
+    if np.ptp(weights) <= 1e-12:  # rounding
         cut = int(TRIM_SHARE * count)
         return np.asarray(np.sort(rows, axis=1)[:, cut : count - cut].mean(axis=1))
     order = np.argsort(rows, axis=1)

@@ -11,11 +11,8 @@ from rlvitals.comparison.failed_runs import MIN_STEPS_SHARE, find_failure, is_sh
 from rlvitals.comparison.grouping import Member, RunGroup
 from rlvitals.comparison.result import Task
 from rlvitals.comparison.scores import At, Axis, Curve
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, join_first
 from rlvitals.rules import known_task
-
-MAX_NOTE_RUNS = 3  # runs that a note names
-LEVEL_SHARE = 0.9  # of the way from chance to the score of the first group
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +72,7 @@ def _last_times(members: Sequence[Member]) -> dict[str, float]:
 def _format_missing(metric: str, names: Sequence[str]) -> list[str]:
     if not names:
         return []
-    more = f" and {len(names) - MAX_NOTE_RUNS} more" if len(names) > MAX_NOTE_RUNS else ""
-    return [f"without {metric}, left out: {', '.join(names[:MAX_NOTE_RUNS])}{more}"]
+    return [f"without {metric}, left out: {join_first(names, 3)}"]
 
 
 def end(runs: Sequence[Read]) -> float:
@@ -122,7 +118,8 @@ def task(runs: Sequence[Read], stop: float, metric: str, score_at: At, level: fl
         bottom, top, origin = low, typical, "the start of the runs to what the first group reaches"
     else:
         bottom, top, origin = low, low + (abs(typical) or 1.0), "what the first group reaches"
-    timed = bottom + LEVEL_SHARE * (typical - bottom) if typical > bottom else typical
+    # 90 % of the way from chance to the score of the first group.
+    timed = bottom + 0.9 * (typical - bottom) if typical > bottom else typical
     return Task(
         name=runs[0].member.task,
         end=stop,

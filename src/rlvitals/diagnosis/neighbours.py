@@ -26,7 +26,7 @@ def attach(diagnosis: Diagnosis, run: Run, overrides: Given) -> Diagnosis:
             healthy.append(load.load(sibling, overrides))
         except UnreadableLog:
             continue
-        if len(healthy) == 8:  # noqa: PLR2004 - enough for a band; each is read in full
+        if len(healthy) == 8:  # enough for a band; each is read in full
             break
     return replace(diagnosis, siblings=compare_siblings(diagnosis.trace, healthy))
 
@@ -53,6 +53,6 @@ def _marked_folders(root: Path) -> list[Path]:
             names = sorted(entry.name for entry in entries if entry.is_dir())
     except OSError:
         return []
-    folders = [parent / name for name in names] if len(names) <= 200 else [root]  # noqa: PLR2004
+    folders = [parent / name for name in names] if len(names) <= 200 else [root]
     files = ("marks.jsonl", ".rlvitals-marks.jsonl")
     return [folder for folder in folders if any((folder / file).is_file() for file in files)]

@@ -228,10 +228,10 @@ def _critic(trace: Trace, trend: Standing, *, may_praise: bool) -> Sentence:
         worse = (
             f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
         )
-        parts.append(share if explained[2] > -0.005 else worse)  # noqa: PLR2004 - rounds to 0 %
+        parts.append(share if explained[2] > -0.005 else worse)  # rounds to 0 %
         if trend.stalls and explained[2] < critic_explains_nothing.LIMIT.on(trace):
             sign = "bad"
-        elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
+        elif explained[2] > 0.5:  # more than half
             sign = _good_if(may_praise)
     return Sentence("critic", f"{_capitalise('; '.join(parts))}.", sign)
 

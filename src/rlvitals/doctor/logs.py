@@ -26,7 +26,6 @@ READING_COMMANDS = {
     "serve",
     "backup",
 }
-MAX_LOG_ENTRIES = 2000  # entries of such a folder that are looked at
 MAX_LOGS = 3
 SINK_NOTE_PATTERN = re.compile(
     rf"{RECORDER_NOTE_PREFIX}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL
@@ -49,7 +48,7 @@ def check_logs(context: Context) -> Iterable[Problem]:
         evidence = [f"the nearest folder that is there: {up}"]
         tries = [f"ls {up}"]
     elif context.folder is None:
-        sentence, evidence = "this file is no log that can be read", [context.problem]
+        sentence, evidence = "this file is not a readable log", [context.problem]
         tries = ["rlvitals readers"]
     else:
         sentence = "no log appears in this folder"
@@ -161,7 +160,7 @@ def _walk_logs(folder: Path) -> Iterator[Path]:
         folders.sort()
         for name in names:
             count += 1
-            if count > MAX_LOG_ENTRIES:
+            if count > 2000:  # entries of such a folder that are examined
                 return
             file = Path(root) / name
             if "tfevents" in name and _is_log(file):

@@ -10,9 +10,6 @@ from rlvitals.doctor.context import Context
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
 
-MIN_FREE_BYTES = 1e9  # bytes: less, and logs alone may fill it
-MIN_FREE_SHARE = 0.02  # of the disk
-
 
 def check_disk(context: Context) -> Iterable[Problem]:
     """Yield a problem if the next checkpoint would fill the disk."""
@@ -34,7 +31,8 @@ def check_disk(context: Context) -> Iterable[Problem]:
         room = f"{_format_gb(free_bytes)} free, {_format_gb(needed_bytes)} needed"
         sentence = f"the next checkpoint does not fit: {room}"
         yield Problem(Severity.ERROR, sentence, (f"{folder}",), tries)
-    elif total_bytes and free_bytes < MIN_FREE_BYTES and free_bytes < MIN_FREE_SHARE * total_bytes:
+    elif total_bytes and free_bytes < 1e9 and free_bytes < 0.02 * total_bytes:
+        # Less than 1 GB and than 2 % of the disk: logs alone may fill it.
         yield Problem(
             Severity.WARNING, f"the disk is nearly full: {_format_gb(free_bytes)} free", (), tries
         )
@@ -77,7 +75,7 @@ def _nearest_folder(path: Path) -> Path:
 
 
 def _format_gb(size: float) -> str:
-    return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"  # noqa: PLR2004
+    return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"
 
 
 DISK_CHECK = Check("disk", "Is there room on the disk?", check_disk)

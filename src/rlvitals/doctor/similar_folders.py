@@ -98,7 +98,7 @@ def name_likeness(first_name: str, second_name: str) -> float:
     by_letter = SequenceMatcher(
         None, first_name.lower(), second_name.lower(), autojunk=False
     ).ratio()
-    return max(by_part, by_letter if by_letter > 0.8 else 0.0)  # noqa: PLR2004 - a slip of a finger
+    return max(by_part, by_letter if by_letter > 0.8 else 0.0)  # a slip of a finger
 
 
 def describe_difference(first_name: str, second_name: str) -> str:

@@ -186,11 +186,11 @@ class NeverTerminal(World):
 
 
 class AlwaysTerminal(World):
-    """The episode is said to be over after ten steps."""
+    """Report the end of the episode after ten steps."""
 
     def ends(self, terminated: bool) -> bool:  # noqa: FBT001
         """Return that it is over."""
-        return terminated or self.count >= 10  # noqa: PLR2004
+        return terminated or self.count >= 10
 
 
 class SlowStep(World):

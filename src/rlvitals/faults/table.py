@@ -20,16 +20,6 @@ OTHER_ROWS = (
     ("precision of an alarm", "precision"),
     ("verdict right, rewards tampered with too", "verdicts_all"),
 )
-LIVE_ROWS = (
-    ("root cause named by the first case at some prefix", "named"),
-    ("the same, at the end", "at_the_end"),
-    ("delay from onset, median share of the run", "delay"),
-    ("runs on which something was taken back", "taken_back"),
-    ("times taken back, per run", "flips"),
-    ("healthy runs with an alarm at some prefix", "rung"),
-    ("alarms per healthy run", "alarms"),
-    ("alarms per 1,000 updates of a healthy run", "per_thousand"),
-)
 Lines = list[tuple[str, ...]]
 
 
@@ -101,7 +91,17 @@ def _format_ratio(count: int, total: int) -> str:
 def live_summary(live: Live) -> Lines:
     """Return the main table of growing runs."""
     lines: Lines = [("", "reached", "95 % interval", "runs")]
-    for title, key in LIVE_ROWS:
+    rows = (
+        ("root cause named by the first case at some prefix", "named"),
+        ("the same, at the end", "at_the_end"),
+        ("delay from onset, median share of the run", "delay"),
+        ("runs on which something was taken back", "taken_back"),
+        ("times taken back, per run", "flips"),
+        ("healthy runs with an alarm at some prefix", "rung"),
+        ("alarms per healthy run", "alarms"),
+        ("alarms per 1,000 updates of a healthy run", "per_thousand"),
+    )
+    for title, key in rows:
         value = getattr(live, key)
         runs = str(value.count) if isinstance(value, Share) else ""
         lines.append((title, *_cells(value), runs))

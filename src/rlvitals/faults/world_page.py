@@ -14,21 +14,6 @@ from rlvitals.faults.ground_truth import Label
 from rlvitals.faults.world_runs import LabelledRun, label_runs, read
 from rlvitals.faults.world_score import Column, ScoredRun, WorldScore, diagnose_runs, score
 
-PAGE_SCORES = (
-    ("any alarm on a broken run", "alarm"),
-    ("cause named first, of decidable", "first"),
-    ("cause among the first three, of decidable", "third"),
-    ("cause first, faults written from the rules' names alone", "first_blind"),
-    ("verdict right", "right"),
-    ("verdict right, of answered", "right_answered"),
-    ("share answered", "answered"),
-    ("verdict right, bad runs", "right_bad"),
-    ("broken runs called learning or converged", "good_of_broken"),
-    ("alarms per healthy run", "warnings"),
-    ("healthy runs with an alarm", "warned"),
-    ("healthy runs called bad", "bad_of_healthy"),
-    ("logs read", "read"),
-)
 SECTION = """## Worlds
 
 Runs of other trainers and environments than the tasks above, recorded by `scripts/record_worlds.py`
@@ -148,7 +133,22 @@ def _section(scored: Mapping[Column, Sequence[ScoredRun]]) -> str:
 
 def _summary(scores: Mapping[Column, WorldScore]) -> table.Lines:
     lines: table.Lines = [("", *scores, "runs")]
-    for title, key in PAGE_SCORES:
+    rows = (
+        ("any alarm on a broken run", "alarm"),
+        ("cause named first, of decidable", "first"),
+        ("cause among the first three, of decidable", "third"),
+        ("cause first, faults written from the rules' names alone", "first_blind"),
+        ("verdict right", "right"),
+        ("verdict right, of answered", "right_answered"),
+        ("share answered", "answered"),
+        ("verdict right, bad runs", "right_bad"),
+        ("broken runs called learning or converged", "good_of_broken"),
+        ("alarms per healthy run", "warnings"),
+        ("healthy runs with an alarm", "warned"),
+        ("healthy runs called bad", "bad_of_healthy"),
+        ("logs read", "read"),
+    )
+    for title, key in rows:
         shares = [getattr(column_score, key) for column_score in scores.values()]
         cells = [f"{s.value:.2f} [{s.low:.2f}, {s.high:.2f}]" if s.count else "-" for s in shares]
         lines.append((title, *cells, str(shares[0].count)))

@@ -24,10 +24,6 @@ from rlvitals.faults.folder import INDEX_NAME, decompress
 from rlvitals.faults.ground_truth import Label
 
 LEARNED_GAIN = 0.25  # of the way from random or untrained to the world's healthy runs
-HARM_GAIN = 0.15  # below the worst healthy run, of the same way
-LOST_GAIN = 0.5  # of the gain
-MIN_CHANGE = 0.1  # from the run's own start, of the same way: a policy that stays learns nothing
-MIN_WAY = 2.0  # times the scatter of the last evaluations: below, nobody learns there
 FINAL_EVALUATIONS = 3  # of about 12: their mean is the outcome
 
 
@@ -194,10 +190,10 @@ def _reference(healthy: Sequence[WorldRun]) -> _Reference | None:
     way = usual - start
     if is_solved := "saturated" in healthy[0].traits:
         way = max(way, 0.1 * abs(usual))
-    elif way <= MIN_WAY * scatter:
+    elif way <= 2.0 * scatter:  # within the scatter of the last evaluations nobody learns
         return None
     learned = [final for final in finals if is_solved or final - start >= LEARNED_GAIN * way]
-    margin = max(HARM_GAIN * way, scatter)
+    margin = max(0.15 * way, scatter)  # below the worst healthy run
     return _Reference(start, usual, min(learned), way, margin, is_solved)
 
 
@@ -219,11 +215,12 @@ def _outcome(run: WorldRun, reference: _Reference) -> Outcome:
     if reference.is_solved and run.final >= reference.usual - reference.margin:
         return Outcome.SOLVED
     gain = run.best - reference.start
-    if gain < LEARNED_GAIN * way or run.best - run.start < MIN_CHANGE * way:
+    # A policy that stays at its start learns nothing.
+    if gain < LEARNED_GAIN * way or run.best - run.start < 0.1 * way:
         fell = run.final < min(run.start, reference.start) - LEARNED_GAIN * way
         return Outcome.BELOW if fell else Outcome.FLAT
     if "regime" in run.traits:  # what it earned before the world changed is no gain lost
         is_lost = run.final - reference.start < LEARNED_GAIN * way
     else:
-        is_lost = run.best - run.final > LOST_GAIN * gain
+        is_lost = run.best - run.final > 0.5 * gain
     return Outcome.LOST if is_lost else Outcome.LEARNED

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from rlvitals.types import Series
 
 Kind = TypeVar("Kind", np.int64, np.float64)
-MAX_BATCHED_READS = 32  # readings that are appended with one copy
-MIN_COLUMN_POINTS = 64  # points that a column has room for at first
 
 
 class AppendBuffer:
@@ -40,7 +38,7 @@ class AppendBuffer:
         newest = max([column.steps[-1] for column in series.values() if column.steps.size])
         self.last = int(newest) if self.last is None else max(self.last, int(newest))
         self._batch.append(series)
-        if len(self._batch) >= MAX_BATCHED_READS:
+        if len(self._batch) >= 32:  # appended with one copy
             self._settle()
 
     def series(self) -> dict[str, Series]:
@@ -81,7 +79,7 @@ class _Column:
             self._count = count
             return
         if count > len(self._steps):
-            room = count if not first else max(MIN_COLUMN_POINTS, count, int(1.5 * first))
+            room = count if not first else max(64, count, int(1.5 * first))
             self._steps = _grow(self._steps, first, room)
             self._times = _grow(self._times, first, room)
             self._values = _grow(self._values, first, room)

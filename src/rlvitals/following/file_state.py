@@ -17,8 +17,6 @@ from rlvitals.types import Histogram, Log, Series, Setting, Table, Text
 T = TypeVar("T")
 # What is true of one reading alone, not of the log.
 TRANSIENT_NOTES = frozenset({REPLACED_NOTE, REWRITTEN_NOTE, TORN_NOTE, NO_EXIT_NOTE})
-MAX_FILE_NOTES = 24  # of one file
-MAX_ITEMS_PER_KEY = 1024  # histograms or texts of a key: with more, every second one is let go
 
 
 class FileState:
@@ -49,9 +47,7 @@ class FileState:
             self._settings |= log.settings
         for note in log.notes:
             kind = re.sub(r"[\d,.]+", "#", note)
-            if note not in TRANSIENT_NOTES and (
-                kind in self._notes or len(self._notes) < MAX_FILE_NOTES
-            ):
+            if note not in TRANSIENT_NOTES and (kind in self._notes or len(self._notes) < 24):
                 self._notes[kind] = note
         _append_items(self._histograms, log.histograms)
         _append_items(self._texts, log.texts)
@@ -98,5 +94,5 @@ def _append_items(items_by_key: dict[str, list[T]], new: Mapping[str, Sequence[T
     for key, items in new.items():
         stored = items_by_key.setdefault(key, [])
         stored += items
-        while len(stored) > MAX_ITEMS_PER_KEY:
+        while len(stored) > 1024:  # histograms or texts: of more, every second one is dropped
             del stored[1::2]

@@ -20,11 +20,7 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Series
 
 COARSE_CLOCK_SECONDS = 2.0  # seconds that the times of the coarsest file systems are apart
-RETRY_SECONDS = (
-    5.0  # seconds until a file that failed is read again, though nothing about it changed
-)
 FAILURE_SECONDS = 3.0  # seconds that a failure must stand: it may be in the middle of a write
-MAX_MOVED_ENTRIES = 1000  # of a folder, among which a file that was moved away is sought
 
 Sign = tuple[int, int, int]  # bytes, time of the last change in ns, inode
 
@@ -166,7 +162,7 @@ class FileTail:
     def _needs_retry(self, time_s: float) -> bool:
         """Return whether to read a file again although it seems unchanged."""
         if self.problem is not None:
-            return time_s - self._tried >= RETRY_SECONDS
+            return time_s - self._tried >= 5.0  # read again though nothing about it changed
         if self._changed is not None and time_s - self._changed >= COARSE_CLOCK_SECONDS:
             self._changed = None
             return True
@@ -208,7 +204,7 @@ class FileTail:
         try:
             with os.scandir(self.path.parent) as entries:
                 for count, entry in enumerate(entries):
-                    if count > MAX_MOVED_ENTRIES:
+                    if count > 1000:  # among which a moved file is sought
                         return None
                     if entry.inode() == inode and entry.name != self.path.name:
                         log, _ = self.reader.read(Path(entry.path), self._cursor)

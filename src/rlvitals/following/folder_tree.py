@@ -14,10 +14,6 @@ from rlvitals.readers.formats.lines import HEAD_BYTES
 MAX_SCAN_SECONDS = (
     30.0  # seconds: so often it is looked through though nothing seems to have changed
 )
-SCAN_COST_FACTOR, CHECK_COST_FACTOR = (
-    50.0,
-    20.0,
-)  # times what it took last time until it is done again
 
 Signs = dict[Path, tuple[int, int]]  # what may tell of a new file: time in ns, or bytes
 
@@ -52,7 +48,7 @@ class FolderTree:
         ):
             return True
         signs = _signs(self._places)
-        self._not_before = start + CHECK_COST_FACTOR * (self._timer() - start)
+        self._not_before = start + 20.0 * (self._timer() - start)  # checks take 5 % of the time
         return signs != self._signs
 
     def find(self, time_s: float) -> tuple[Run, ...]:
@@ -73,7 +69,7 @@ class FolderTree:
         self._signs = {path: signs[path] for path in unclaimed if path in signs}
         self._signs |= _signs(file for file in shared if file not in unclaimed)
         self._found = time_s
-        self._not_before = start + SCAN_COST_FACTOR * (self._timer() - start)
+        self._not_before = start + 50.0 * (self._timer() - start)  # scans take 2 % of the time
         return runs
 
 

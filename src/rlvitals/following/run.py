@@ -34,11 +34,6 @@ Judge = Callable[[Run, Sequence[Log], float, float | None], Diagnosis]
 
 MIN_JUDGING_SECONDS = 10.0  # seconds between two judgements of a run, at least
 MIN_GROWTH = 0.05  # of its points, that it must have grown by meanwhile
-MIN_REPORTED_SILENCE_SECONDS = 60.0  # shorter silences are not reported
-# As in the rule `no-new-rows`: a silence is long relative to the gaps between rows.
-MEDIAN_GAP_FACTOR, MAX_GAP_FACTOR = 10.0, 3.0  # x the median gap, x the longest
-MIN_GAPS = 5  # gaps that say what is usual
-SILENCE_FACTOR = 2.0  # a silent run is judged again when its silence is so many times as long
 
 
 class FollowedRun:
@@ -190,9 +185,8 @@ class FollowedRun:
         silent = self.silence(time_s)
         if first and silent >= LIVE:
             self._quiet = True  # its rows are that old
-        self._ask_at = max(
-            self._patience, SILENCE_FACTOR * silent if silent >= self._patience else 0.0
-        )
+        # It is judged again when the silence has doubled.
+        self._ask_at = max(self._patience, 2.0 * silent if silent >= self._patience else 0.0)
         old = previous.trace.lifecycle if previous else None
         if old is not None and cycle.attempts > old.attempts and cycle.seams:
             step = cycle.seams[-1]
@@ -273,12 +267,12 @@ class FollowedRun:
 
     def _usual_silence(self) -> float:
         """Return the silence, in seconds, that is unusual for this run."""
-        if len(self._gaps) < MIN_GAPS:
+        if len(self._gaps) < 5:  # too few to say what is usual
             return LIVE
         return max(
-            MIN_REPORTED_SILENCE_SECONDS,
-            MEDIAN_GAP_FACTOR * median(self._gaps),
-            MAX_GAP_FACTOR * max(self._gaps),
+            60.0,  # shorter silences are not reported
+            10.0 * median(self._gaps),
+            3.0 * max(self._gaps),  # as in the rule `no-new-rows`
         )
 
     def silence(self, time_s: float) -> float:

@@ -39,7 +39,7 @@ class ThinBuffer:
     @property
     def has_too_many_seams(self) -> bool:
         """Whether the steps of a key went back more often than those of a run that was resumed."""
-        return max(self._seams.values(), default=0) > 64  # noqa: PLR2004 - attempts of a run
+        return max(self._seams.values(), default=0) > 64
 
     def add(self, series: Mapping[str, Series]) -> None:
         """Append points to their keys; nothing where `has_too_many_seams` has become true."""

@@ -30,7 +30,7 @@ class Address:
 
 
 def parse(path: str | PathLike[str]) -> Address | None:
-    """Return the address that a path of the command line stands for; None for a local path."""
+    """Return the address that a command-line path denotes; None for a local path."""
     text = fspath(path)
     kind, _, location = text.partition(":")
     if (match := WANDB_PAGE.fullmatch(text)) is not None:

@@ -19,8 +19,6 @@ from rlvitals.hosted import mlflow_server, remote_files, wandb_history
 from rlvitals.hosted.address import Address, Source, parse
 from rlvitals.storage import redact
 
-FOLLOW_SECONDS = 5.0  # between two looks at a bucket: half of the interval of its uploads
-
 
 def local_path(path: Path) -> Path:
     """Return a local path as it is, and of a hosted address its copy, brought up to date."""
@@ -38,7 +36,7 @@ def keep_up_to_date(path: Path) -> Path:
     def repeat() -> None:
         last_problem = ""
         while True:
-            time.sleep(FOLLOW_SECONDS)
+            time.sleep(5.0)  # half of the interval of a bucket's uploads
             problem = ""
             try:
                 fetch(address, quiet=True)

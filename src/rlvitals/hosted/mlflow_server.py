@@ -19,7 +19,7 @@ from rlvitals.storage import redact
 from rlvitals.storage.safe_files import atomic_write
 
 RUN_ID = re.compile(r"\w{1,64}")
-MLFLOW_RETRIES, MLFLOW_TIMEOUT_S = "2", "20"  # of MLflow's client, which else waits for minutes
+MLFLOW_RETRIES = "2"  # of MLflow's client, which else waits for minutes
 
 
 def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> None:
@@ -31,7 +31,7 @@ def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> Non
     if match is None or not location.strip():
         raise UsageError("no MLflow server is named", hint="mlflow:http://host:5000")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", MLFLOW_RETRIES)
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", MLFLOW_TIMEOUT_S)
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")  # seconds
     try:
         from mlflow.exceptions import MlflowException  # noqa: PLC0415 - optional
         from mlflow.tracking import MlflowClient  # noqa: PLC0415

@@ -14,7 +14,6 @@ from rlvitals.storage.safe_files import atomic_write, inside, open_append
 
 MAX_FILE_BYTES = 2 << 30  # a larger file is no log
 MAX_REWRITTEN_BYTES = 64 << 10  # smaller files are fetched anew: they may have been rewritten
-OVERLAP_BYTES = 64  # at the end of a copy, which are compared before the rest is appended
 
 Show = Callable[[int, int, str], None]
 
@@ -88,7 +87,7 @@ def update(files: FsspecFiles, name: str, size: int, folder: Path) -> None:
     if have == size and size > MAX_REWRITTEN_BYTES:
         return
     if MAX_REWRITTEN_BYTES < have < size:
-        overlap = min(OVERLAP_BYTES, have)
+        overlap = min(64, have)  # compared before the rest is appended
         chunks = files.read(name, have - overlap)
         first = next(chunks, b"")
         with path.open("rb") as file:

@@ -13,7 +13,6 @@ from rlvitals.hosted import trace_stream
 from rlvitals.types import Trace
 
 T = TypeVar("T")
-SERVER_TIMEOUT_SECONDS = 60.0  # without a byte: a large run is read and judged before it is sent
 LIST_PAGE_ROWS = 500  # lines of the list in one answer
 
 
@@ -26,7 +25,7 @@ def open_address(address: str) -> "Trace | ServedRuns":
     """Return the run at the address of its page, or all runs at a server's address.
 
     `http://host:8265/run/KEY` and `http://host:8265/KEY` name a run. The token of a server that
-    needs one stands in the address, as `rlvitals serve` prints it: `?token=...`.
+    needs one is part of the address, as `rlvitals serve` prints it: `?token=...`.
     Raises UsageError, UnreadableLog where there is no such run, VitalsError.
     """
     url = urlsplit(address)
@@ -78,7 +77,8 @@ class ServedRuns(Mapping[str, Trace]):
         token = {"token": self._token} if self._token else {}
         try:
             request_url = f"{self.base}{path}?{urlencode({**query, **token})}"
-            with self._opener.open(request_url, timeout=SERVER_TIMEOUT_SECONDS) as reply:
+            # Seconds without a byte: a large run is read and judged before it is sent.
+            with self._opener.open(request_url, timeout=60.0) as reply:
                 answer = read(reply)
         except urllib.error.HTTPError as error:
             raise _problem(error, location) from None  # the error's own text has the token
@@ -91,7 +91,7 @@ class ServedRuns(Mapping[str, Trace]):
             ) from None
         except ValueError as error:
             raise UnreadableLog(
-                f"this is no answer of `rlvitals serve` of this version: {error}",
+                f"not an answer of this version of `rlvitals serve`: {error}",
                 where=location,
                 hint="the same version of rlvitals on both machines",
             ) from None

@@ -25,8 +25,6 @@ from rlvitals.types import (
 )
 
 TRACE_FORMAT = "rlvitals trace 1"
-MAX_HEADER_BYTES = 256 << 20
-MAX_COLUMN_BYTES = 8 << 30
 TRACE_CHUNK_BYTES = 1 << 20
 
 Column = NDArray[np.int64] | NDArray[np.float64]
@@ -89,7 +87,7 @@ def _type_name(column: Column) -> str:
 
 def decode(file: IO[bytes]) -> Trace:
     """Read a trace that `encode` wrote. Raises ValueError for other data, OSError."""
-    header = json.loads(file.readline(MAX_HEADER_BYTES))
+    header = json.loads(file.readline(256 << 20))
     if not isinstance(header, dict) or header.get("format") != TRACE_FORMAT:
         raise ValueError("it has another format")
     try:
@@ -100,7 +98,7 @@ def decode(file: IO[bytes]) -> Trace:
 
 
 def _read_column(file: IO[bytes], name: str, count: int) -> Column:
-    if name not in {"<i8", "<f8"} or not 0 <= 8 * count <= MAX_COLUMN_BYTES:
+    if name not in {"<i8", "<f8"} or not 0 <= 8 * count <= 8 << 30:
         raise ValueError("a column is of another type or too long")
     data = bytearray(8 * count)
     view = memoryview(data)

@@ -37,7 +37,7 @@ class Record(TrainerCallback):
     """Records a Trainer's run on world process zero.
 
     `folder` is the Trainer's `output_dir` where none is given; `options` are those of
-    `rlvitals.start`. Each `train()` is an attempt of its own, and so is an evaluation after it.
+    `rlvitals.start`. Each `train()` is a separate attempt, and so is an evaluation after it.
     A `run` that is open already is recorded into, and left open. Checkpoints are sealed by `seal`,
     a `Seal` that says which of them are kept; False: they are left as the Trainer writes them.
     """

@@ -90,7 +90,7 @@ def _mask(loss: Loss, values: torch.Tensor, tap: Tap) -> torch.Tensor:
     The rounding of 16 bits is of the size of a token's log-probability; that of the mean is not.
     """
     mask = loss.inputs["completion_mask"][:, : values.shape[1]]
-    if _dtype(tap).itemsize == 2:  # noqa: PLR2004 - bytes
+    if _dtype(tap).itemsize == 2:  # bytes
         return (values * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
     return values[mask > 0]
 

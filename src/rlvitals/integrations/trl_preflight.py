@@ -4,7 +4,7 @@
     trainer.add_callback(Preflight(trainer, examples=[{"prompt": ..., "right": ..., "wrong": ...}]))
     trainer.train()
 
-The report stands in `report`, is printed once, and is an event of the run that records. It is
+The report is in `report`, is printed once, and is an event of the run that records. It is
 there after the second generation. Trainers without samples of their own (SFT, DPO) have only
 their weights checked, and say so.
 """

@@ -1,10 +1,10 @@
-"""Decide from successive diagnoses whether a run that goes on should stop.
+"""Decide from successive diagnoses whether a running training should stop.
 
     rule = StopRule()
     if reason := rule.update(diagnosis):
         ...
 
-A run should stop where an error stands at three judgements, each on a log at least 5 % longer, and
+A run should stop if an error is present in three diagnoses, each of a log at least 5 % longer, and
 its outcome improves at none of them. Nothing is decided before learning has begun.
 `benchmarks/stopping.py` counts the healthy runs that this stops, and the compute that it saves.
 """
@@ -14,7 +14,6 @@ from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import in_grace
 from rlvitals.rules.rule import Severity
 
-MIN_LOG_GROWTH = 0.05  # of the steps, between two judgements that count
 # Of 1 to 6, chosen on the splits `tuning` and `seen` of `benchmarks/stopping.py`: from 2 to 3, a
 # third fewer of the runs are stopped that end well, and a tenth less compute is saved.
 MIN_JUDGEMENTS = 3
@@ -38,7 +37,8 @@ class StopRule:
             return ""
         self._errors = lasting
         length = max(self._step - trace.first_step, 1)
-        if trace.last_step - self._step >= MIN_LOG_GROWTH * length:
+        # Judgements count that are 5 % of the steps apart.
+        if trace.last_step - self._step >= 0.05 * length:
             self._count, self._step = self._count + 1, trace.last_step
         if self._count < MIN_JUDGEMENTS:
             return ""

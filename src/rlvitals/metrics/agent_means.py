@@ -11,7 +11,6 @@ from rlvitals.metrics import outcome_words
 from rlvitals.types import Log, Series
 
 AGENT_NUMBER = re.compile(r"(?<![A-Za-z])\d{1,3}(?!\d)")
-MAX_AGENTS = 64
 
 
 def add_means(logs: Sequence[Log], unknown: Sequence[str]) -> tuple[list[Log], list[str]]:
@@ -36,7 +35,7 @@ def _find_means(log: Log, keys: Sequence[str]) -> dict[str, Series]:
     means = {}
     for pattern, columns in groups.items():
         name = f"mean of {pattern.replace('#', f'0-{len(columns) - 1}')}"
-        if 1 < len(columns) <= MAX_AGENTS and outcome_words.meaning(name) is not None:
+        if 1 < len(columns) <= 64 and outcome_words.meaning(name) is not None:
             mean = _mean(columns)
             if mean is not None:
                 means[name] = mean

@@ -36,7 +36,6 @@ from rlvitals.types import (
 # The same metrics from another process; and other step counts of the rows.
 OTHER_AXIS_KEY = re.compile(r"rank/\d+/|axis/")
 RECORDER_KEY = re.compile(rf"{OTHER_AXIS_KEY.pattern}|machine/")
-MIN_SPAN_SHARE = 0.5  # of the run's last step: a column that ends earlier counts other steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +270,8 @@ def _rank_columns(
     def rank(column: _Column) -> _Column:
         series = _translate_series(column.series, clocks[column.order])
         # The log of one of four environments counts a quarter of the run's steps.
-        spans = len(series) > 0 and bool(series.steps.max() >= MIN_SPAN_SHARE * last)
+        # A column that ends before half of the run counts other steps.
+        spans = len(series) > 0 and bool(series.steps.max() >= 0.5 * last)
         numbers = series.count - series.bad_count
         return replace(column, series=series, rank=(spans, numbers, -column.order))
 

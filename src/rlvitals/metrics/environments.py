@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-SCORE_SLACK = 0.01  # of solved - random return: rounding in logs
-
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -52,7 +50,7 @@ class Environment:
 
     def beyond(self, returns: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which returns [n] are impossible, up to rounding: bool [n]."""
-        slack = SCORE_SLACK * abs(self.way or 1.0)
+        slack = 0.01 * abs(self.way or 1.0)  # logs round
         high = np.inf if self.max_return is None else self.max_return + slack
         low = -np.inf if self.min_return is None else self.min_return - slack
         return (returns > high) | (returns < low)

@@ -95,7 +95,7 @@ def _is_by_kind(name: str, how: str) -> bool:
 @lru_cache(maxsize=4096)
 def meaning(key: str) -> str | None:
     """Return the canonical name that the words of a key give; None where they give none."""
-    if len(key) > 120:  # noqa: PLR2004 - characters: a longer key is no name
+    if len(key) > 120:  # characters: a longer key is no name
         return None
     held_out = bool(grammar().held_out & _terms(key))
     return _by_family(key, held_out=held_out) or _by_subject(key, held_out=held_out)

@@ -12,13 +12,9 @@ from functools import lru_cache
 from rlvitals.metrics.catalogue import outcome
 from rlvitals.metrics.metric import Metric
 
-MAX_OUTCOME_KEY_LENGTH = 60  # characters: a longer key is not a name
-# A number identifies an agent or an environment ("0_reward"), unless it is a window's.
-NUMBERED_KEY = re.compile(r"(?<![A-Za-z])\d")
 WINDOW_WORDS = frozenset(
     {"last", "avg", "average", "mean", "running", "moving", "rolling", "smoothed", "ma", "window"}
 )
-KEY_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 NOISE_WORDS = frozenset(
     {
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
@@ -99,11 +95,12 @@ JUDGED_OUTCOMES = frozenset(
 @lru_cache(maxsize=4096)
 def meaning(key: str) -> tuple[int, Metric] | None:
     """Return the outcome that a key names, with its rank (0: most trusted), else None."""
-    if len(key) > MAX_OUTCOME_KEY_LENGTH:
+    if len(key) > 60:  # a longer key is no name
         return None
     # Of a file: reward_log.csv. A logarithm has the word in front.
     terms = _terms(re.sub(r"[_ -]logs?\Z", "", key, flags=re.IGNORECASE))
-    if NUMBERED_KEY.search(key) and not terms & WINDOW_WORDS:
+    # A number identifies an agent or an environment ("0_reward"), unless it is a window's.
+    if re.search(r"(?<![A-Za-z])\d", key) and not terms & WINDOW_WORDS:
         return None
     terms -= NOISE_WORDS
     if "/" in key:  # what holds the key: "training_progress/episode_rewards"
@@ -125,7 +122,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
 
 def _terms(key: str) -> set[str]:
     """Return the words of a key in lower case and in the singular."""
-    terms = (term.lower() for term in KEY_WORD.findall(key))
+    terms = (term.lower() for term in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", key))
     kept = {"loss", "success", "fitness", "progress"}
     return {term if term in kept else term.removesuffix("s") for term in terms}
 

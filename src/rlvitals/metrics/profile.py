@@ -142,9 +142,6 @@ PROFILE_METRICS: tuple[tuple[Profile, frozenset[str]], ...] = (
         frozenset({"policy/loss", "policy/loss_sum", "value/loss", "value/explained_variance"}),
     ),
 )
-ANSWER_REWARD = re.compile(
-    r"correct|accura", re.IGNORECASE
-)  # a part of a reward that grades answers
 REWARD_PREFIXES = (
     "outcome/return",
     "outcome/reward",
@@ -155,7 +152,11 @@ REWARD_PREFIXES = (
 
 
 def _by_metrics(names: Collection[str]) -> Profile:
-    if any(name.startswith("reward/component/") and ANSWER_REWARD.search(name) for name in names):
+    # Some part of the reward grades answers.
+    if any(
+        name.startswith("reward/component/") and re.search(r"correct|accura", name, re.IGNORECASE)
+        for name in names
+    ):
         return Profile.RLHF_PPO if not CRITIC_METRICS.isdisjoint(names) else Profile.GRPO
     for profile, metrics in PROFILE_METRICS:
         if not metrics.isdisjoint(names):

@@ -8,8 +8,6 @@ from rlvitals.metrics import CATALOGUE
 from rlvitals.metrics.frameworks import TABLES
 from rlvitals.types import Trace
 
-MAX_PROPOSED_KEY_LENGTH = 60  # characters: a longer key is not a name
-
 
 @lru_cache(maxsize=256)
 def propose(key: str) -> str | None:
@@ -31,7 +29,7 @@ def outcomes(unmapped: Iterable[str], names: Iterable[str]) -> tuple[tuple[str, 
     keys = [
         key
         for key in unmapped
-        if len(key) <= MAX_PROPOSED_KEY_LENGTH
+        if len(key) <= 60  # a longer key is no name
         and any(term in key.lower() for term in ("return", "reward", "score", "success"))
     ]
     proposals = ((key, propose(key) or "") for key in keys[:10])

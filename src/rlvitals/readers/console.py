@@ -25,7 +25,6 @@ CONSOLE_SUFFIXES = (".log", ".txt", ".out", ".err")
 # Read where a person names the file: `python train.py > output` names no kind.
 NAMED_SUFFIXES = ("", ".md", ".markdown")
 CONSOLE_TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
-MIN_REGULAR_LINES = 3  # regular lines that make a log
 
 
 @dataclass(slots=True)
@@ -138,7 +137,7 @@ def _parse_sample(sample: bytes) -> _State:
 def _speaks(state: _State) -> bool:
     """Return True if a sample holds rows of training, or one that waits for its step."""
     waits = any(getattr(parser, "waiting", None) for parser in state.parsers)
-    return waits or state.shared.rows > 0 or state.shared.regular >= MIN_REGULAR_LINES
+    return waits or state.shared.rows > 0 or state.shared.regular >= 3
 
 
 def _holds(text: str, hints: Sequence[str]) -> bool:

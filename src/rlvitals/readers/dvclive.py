@@ -1,6 +1,6 @@
 """Read DVCLive: `dvclive/plots/metrics/train/loss.tsv` contains the points of `train/loss`.
 
-Each metric has a table of its own, of `step` and a value, with a `timestamp` in milliseconds
+Each metric has a separate table, of `step` and a value, with a `timestamp` in milliseconds
 where it was asked for. Source: `dvclive/plots/metric.py` (`Metric.dump`), 3.49.
 """
 

@@ -26,11 +26,7 @@ from rlvitals.types import Log
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
 HEADERLESS_DELIMITERS = (",", "\t", ";", " ")
-MIN_HEADERLESS_ROWS = 3  # of numbers, at the start of the file
 MAX_HEADERLESS_COLUMNS = 8  # of a table without names: a wider one is data
-MIN_COUNTER_ROWS = 8  # of a second column that counts: fewer numbers may grow by chance
-MIN_ROW_NUMBERS = 10  # of a table that lies on its side
-ROW_NUMBER_NOTE = "no step-like column: points are numbered by row"
 PANDAS_HEADER = re.compile(r",0(?:,\d)*")
 
 
@@ -113,7 +109,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
 
 def _notes(path: Path, shape: _Shape) -> list[str]:
     """Return what the columns are taken for without names."""
-    notes = [] if shape.counters else [ROW_NUMBER_NOTE]
+    notes = [] if shape.counters else ["no step-like column: points are numbered by row"]
     if shape.pays and "reward" in _keys(path, shape):
         notes.append("no names: the only column with negative numbers is taken for the reward")
     return notes
@@ -130,7 +126,7 @@ def _lies(path: Path, head: bytes) -> bool:
     delimiter = _delimiter(rows[0])
     cells = [row.rpartition(delimiter)[0] if is_cut and row is rows[-1] else row for row in rows]
     numbers = [_cells(row, delimiter) for row in cells if row]
-    return all(row is not None for row in numbers) and len(numbers[0] or ()) >= MIN_ROW_NUMBERS
+    return all(row is not None for row in numbers) and len(numbers[0] or ()) >= 10
 
 
 def _strip(text: str) -> str:
@@ -182,7 +178,7 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
         for raw in head.split(b"\n")[:-1][:200]
         if (text := raw.decode("utf-8-sig", errors="replace").strip()) and text[0] != "#"
     ]
-    if len(texts) <= MIN_HEADERLESS_ROWS:
+    if len(texts) <= 3:
         return None
     name = ""
     if PANDAS_HEADER.fullmatch(texts[0]):  # of a frame without column names: ",0,1"
@@ -191,7 +187,7 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
         *("{", "[", "<", "=")
     }:
         name = texts.pop(0)
-        if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:  # noqa: PLR2004
+        if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:
             return None
     for delimiter in HEADERLESS_DELIMITERS:
         rows = [_cells(text, delimiter) for text in texts]
@@ -221,7 +217,7 @@ def _counters(rows: list[list[float]]) -> int:
         if not counts or not grows or any(a >= b > column[0] for a, b in pairwise(column)):
             break
         count += 1
-    return count if len(rows) >= MIN_COUNTER_ROWS else min(count, 1)
+    return count if len(rows) >= 8 else min(count, 1)  # fewer numbers may grow by chance
 
 
 def _cells(text: str, delimiter: str) -> list[float] | None:

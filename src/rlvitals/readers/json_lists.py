@@ -172,7 +172,7 @@ def _list(path: Path, text: str) -> Content:
     if len(numbers) < len(values):
         notes.append(f"{len(values) - len(numbers):,} items refused: not {width} numbers")
     arrays = {name: array}
-    if width == 2 and lists.counts(array[:, 0]):  # noqa: PLR2004 - a step and its value
+    if width == 2 and lists.counts(array[:, 0]):  # a step and its value
         arrays = {"step": array[:, 0], name: array[:, 1]}
     curves = {key: curve for key, a in arrays.items()
               if (curve := lists.mean_curve(key, a, notes)) is not None}  # fmt: skip
@@ -190,7 +190,7 @@ def _curve(path: Path, values: list[object], notes: list[str]) -> Content:
     columns, refused = Columns(), 0
     for item in values:
         numbers = item if isinstance(item, list) else []
-        time, step, value = map(json_number, numbers if len(numbers) == 3 else [None] * 3)  # noqa: PLR2004
+        time, step, value = map(json_number, numbers if len(numbers) == 3 else [None] * 3)
         if (count := to_step(step)) is None or value is None:
             refused += 1
         else:

@@ -20,8 +20,7 @@ from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-MAX_MLFLOW_FILES = 20_000  # of one kind in a run
-MAX_METRIC_NOTES = 4  # metric files that a note is said of
+MAX_METRIC_NOTES = 4  # metric files with a note of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         folders.sort()
         for name in sorted(names):
             count += 1
-            if count > MAX_MLFLOW_FILES:
+            if count > 20_000:  # files of one kind in a run
                 return
             file = Path(root, name)
             yield file.relative_to(folder).as_posix(), file

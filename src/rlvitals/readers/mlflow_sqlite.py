@@ -151,7 +151,7 @@ def _texts(db: "Connection", table: str, run: str) -> dict[str, str]:
 
 
 def _mark(db: "Connection", run: str, row: int) -> int:
-    """Return a fingerprint of the row that a cursor stands on; 0 where it is gone."""
+    """Return a fingerprint of the row at a cursor; 0 if the row is gone."""
     query = "SELECT key, value, timestamp FROM metrics WHERE rowid = ? AND run_uuid = ?"
     row_values = next(sqlite.rows(db, query, (row, run)), None)
     return zlib.crc32(repr(row_values).encode()) if row_values else 0

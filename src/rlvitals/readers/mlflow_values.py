@@ -5,7 +5,6 @@ from rlvitals.types import Ending, Setting
 
 # `mlflow/entities/run_status.py`: files hold the number, databases the word.
 FINISHED_STATUS = "FINISHED"
-RUN_STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: FINISHED_STATUS, 4: "FAILED", 5: "KILLED"}
 
 
 def settings(params: dict[str, str], tags: dict[str, str]) -> dict[str, Setting]:
@@ -23,7 +22,8 @@ def ending(status: object) -> tuple[Ending | None, list[str]]:
     FINISHED too (`_safe_end_run` of `mlflow/tracking/fluent.py`): an ending says only that the
     run is over.
     """
-    status_name = RUN_STATUSES.get(status, "") if isinstance(status, int) else str(status)
+    run_statuses = {1: "RUNNING", 2: "SCHEDULED", 3: FINISHED_STATUS, 4: "FAILED", 5: "KILLED"}
+    status_name = run_statuses.get(status, "") if isinstance(status, int) else str(status)
     text = (
         [f"MLflow says that the run was {status_name.lower()}"] if status_name == "KILLED" else []
     )

@@ -35,7 +35,7 @@ def only(path: Path, runs: Mapping[str, Run]) -> Run:
 
 
 def unique(runs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the id of each run under a name of its own, given (name, id) in order.
+    """Return the ids of runs under unique names, given (name, id) in order.
 
     The first of a name keeps it; the others have the beginning of their id behind it. Names
     are spelt as paths are, so that a person can type them behind the file's.

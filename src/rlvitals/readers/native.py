@@ -1,8 +1,8 @@
 """Read rlvitals' run folders: `run.json` next to `blocks/` and `events.jsonl`.
 
 A run is read whole by its `run.json`: every attempt, one after another. The lowest rank that wrote
-is the run; what other ranks wrote stands under `rank/<n>/`, so that nothing counts twice. A block
-file is a log of its own where it is asked for by name, or its `run.json` is lost. Settings are
+is the run; what other ranks wrote is under `rank/<n>/`, so that nothing counts twice. A block
+file is a separate log if it is named explicitly, or its `run.json` is lost. Settings are
 those of `run.json` with the changes since; which table of names is taken says its `framework`.
 """
 
@@ -140,7 +140,7 @@ def _read_info(path: Path) -> tuple[About, tuple[str, ...]]:
 
 
 def _read_file(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
-    """Read one block file, as a log of its own. Raises UnreadableLog."""
+    """Read one block file as a separate log. Raises UnreadableLog."""
     cursor: Cursor
     with open_log(path) as file:
         if bare(path).name.endswith(".packed.rlv"):
@@ -280,7 +280,7 @@ def _damage(name: str, damage: tuple[Damage, ...], torn: int) -> Iterator[str]:
 def _gather(
     parts: Iterable[RankScan], main: int, pick: Callable[[Scan], Iterable[tuple[str, T]]]
 ) -> dict[str, list[T]]:
-    """Gather what stands under each key: attempt after attempt."""
+    """Gather the points of each key, attempt after attempt."""
     by_key: dict[str, list[T]] = {}
     for part in parts:
         for key, value in pick(part.scan):

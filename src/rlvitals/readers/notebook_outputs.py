@@ -28,7 +28,7 @@ from rlvitals.readers.formats.notebook_cells import Cell, read_cells
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Ending, Log
 
-MIN_PRINTED_ROWS = 3  # of a training that is told by printed numbers or a data frame
+MIN_PRINTED_ROWS = 3  # of a training that is recognised by printed numbers or a data frame
 OUTPUT_MARK = re.compile(rb'"output_type"\s*:')
 # `train_dqn(`, `agent.update(`, `loss.backward(`, `train.py`; not `from_pretrained(`.
 TRAINING_SOURCE = re.compile(

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, join_first
 from rlvitals.readers import multi_run, table_runs
 from rlvitals.readers.formats import column_guess, run_labels, step_order
 from rlvitals.readers.formats.columns import (
@@ -40,8 +40,6 @@ PRINTED_TENSOR = re.compile(
 )
 PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
 MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
-MAX_TEXT_COLUMNS = 4  # columns of text that a note names
-MAX_CSV_COLUMNS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +196,7 @@ def _are_names(cells: list[str]) -> bool:
     words = Counter(re.sub(r" +\d+\Z", "", cell) for cell in cells)  # "Reward 1", "Reward 2"
     pairs = (c for c in cells if PRINTED_PAIR.search(c) and words[re.sub(r" +\d+\Z", "", c)] == 1)
     are_texts = next(pairs, None) is None and all(_number(cell) is None for cell in cells)
-    return 1 < len(cells) <= MAX_CSV_COLUMNS and are_texts
+    return 1 < len(cells) <= 100_000 and are_texts
 
 
 def _table(file: BinaryIO, path: Path) -> Table:
@@ -319,7 +317,7 @@ class _Reading:
         except ValueError:
             self._left_out[key] += 1
             texts = self._texts.setdefault(key, set())
-            if len(texts) < 2:  # noqa: PLR2004 - two texts show that a column changes
+            if len(texts) < 2:  # two texts show that a column changes
                 texts.add(cell.strip()[:MAX_SETTING_CHARACTERS])
             return
         if value is not None:
@@ -360,11 +358,9 @@ class _Reading:
         constant = self.settings()
         texts = [key for key in self._texts if key not in constant]
         if texts:
-            extra = len(texts) - MAX_TEXT_COLUMNS
-            more = f" and {extra} more" if extra > 0 else ""
             count = sum(self._left_out[key] for key in texts)
-            names = ", ".join(f"`{key}`" for key in texts[:MAX_TEXT_COLUMNS])
-            notes.append(f"{count:,} cells that are no numbers, left out: {names}{more}")
+            names = join_first([f"`{key}`" for key in texts], 4)
+            notes.append(f"{count:,} cells that are no numbers, left out: {names}")
         return notes
 
 

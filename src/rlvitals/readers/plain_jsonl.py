@@ -267,7 +267,7 @@ class _Reading:
                 self.columns.add(key, step, point, NAN if time is None else time)
             elif isinstance(value, str):
                 texts = self._texts.setdefault(key, set())
-                if len(texts) < 2:  # noqa: PLR2004 - two texts show that a key changes
+                if len(texts) < 2:  # two texts show that a key changes
                     texts.add(value[:MAX_SETTING_CHARACTERS])
 
     def _step(self, row: dict[str, object]) -> int | None:

@@ -19,7 +19,6 @@ from rlvitals.readers.sb3_csv import SB3_STEP_UNIT, row_numbers
 from rlvitals.types import Log, Setting
 
 MONITOR_RETURN, MONITOR_LENGTH, MONITOR_ELAPSED = "r", "l", "t"
-MAX_CLOCK_STEP_SECONDS = 1.0  # seconds that a clock may be set back within one attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,8 @@ class Episodes:
             return
         if elapsed is None:
             elapsed = NAN
-        if elapsed < self.now.elapsed - MAX_CLOCK_STEP_SECONDS:  # SB3 appends without a header
+        # SB3 appends without a header; a clock may be set back by a second within an attempt.
+        if elapsed < self.now.elapsed - 1.0:
             self._seam(row.line, NAN)  # when it started is not known
         last = self.now.elapsed if math.isnan(elapsed) else elapsed
         attempts = max(self.now.attempts, 1)

@@ -5,7 +5,7 @@ the "/" of the key. Texts lie beside them in folders, `<key>.txt/<step>-<id>.txt
 of rows `q8s` in the writer's own byte order; pictures and videos likewise, which are left.
 Source: danijar/scope, `scope/formats.py` and `writer.py`.
 
-Every file is a log of its own: a run's files become one, told by the folder `scope`.
+Every file is a separate log. The files in a folder `scope` are joined into one run.
 """
 
 import re

@@ -17,7 +17,6 @@ from rlvitals.readers.formats.columns import parse_number
 
 MIN_RUN_ROWS = 5
 MAX_TABLE_RUNS = 100
-MAX_TABLE_ATTEMPTS = 20  # more restarts are a counter within something, not attempts
 MAX_SPLIT_BYTES = 2**24  # of a file: a larger one is read as one run
 
 
@@ -81,7 +80,7 @@ def _by_algorithms(
     columns = [name for name in names if name not in steps]
     if not measure or "loss" in measure or len(columns) != len(set(columns)):
         return {}
-    if len(columns) < 2 or not all(map(_is_algorithm, columns)):  # noqa: PLR2004 - to compare
+    if len(columns) < 2 or not all(map(_is_algorithm, columns)):  # to compare
         return {}
     learning = [name for name in columns if not run_labels.is_baseline(name)]
     return {
@@ -147,7 +146,8 @@ def _attempts(
         if i and restarts(values[0], values[i - 1], value):
             sizes.append(0)
         sizes[-1] += 1
-    if not 1 < len(sizes) <= MAX_TABLE_ATTEMPTS or min(sizes) < MIN_RUN_ROWS:
+    # More restarts are a counter within something, not attempts.
+    if not 1 < len(sizes) <= 20 or min(sizes) < MIN_RUN_ROWS:
         return {}
     return {f"attempt {i + 1}": Selection(attempt=i) for i in range(len(sizes))}
 

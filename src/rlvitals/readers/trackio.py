@@ -136,7 +136,7 @@ def _time(cell: object) -> float:
 
 
 def _mark(db: "Connection", run: _Run, row: int) -> int:
-    """Return a fingerprint of the row that a cursor stands on; 0 where it is gone."""
+    """Return a fingerprint of the row at a cursor; 0 if the row is gone."""
     query = f"SELECT timestamp, step, metrics FROM metrics WHERE rowid = ? AND {run.column} = ?"  # noqa: S608
     row_values = next(sqlite.rows(db, query, (row, run.value)), None)
     return zlib.crc32(repr(row_values).encode()) if row_values else 0

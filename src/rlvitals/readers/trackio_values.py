@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from rlvitals.errors import join_first
 from rlvitals.readers.formats.columns import Columns, json_number
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.types import Histogram, Table
 
 TRACKIO_TYPE = "_type"  # of a value that is no number
-MAX_LEFT_OUT_KEYS = 4  # keys that a note names
 
 
 class Values:
@@ -75,15 +75,10 @@ class Values:
         """Name what is neither a number nor a histogram nor a table."""
         if not self._left:
             return []
-        names = ", ".join(f"`{key}`" for key in list(self._left)[:MAX_LEFT_OUT_KEYS])
-        more = (
-            f" and {len(self._left) - MAX_LEFT_OUT_KEYS} more"
-            if len(self._left) > MAX_LEFT_OUT_KEYS
-            else ""
-        )
+        names = join_first([f"`{key}`" for key in self._left], 4)
         count = sum(self._left.values())
         values = "1 value that is no number" if count == 1 else f"{count:,} values that are none"
-        return [f"{values}, left out: {names}{more}"]
+        return [f"{values}, left out: {names}"]
 
 
 def _floats(items: object) -> list[float]:

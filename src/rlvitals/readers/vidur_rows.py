@@ -51,10 +51,7 @@ EQUAL_COLUMNS = (
         )
     ),
 )
-MODE_WORD = re.compile(r"[A-Za-z][\w-]*")
 TIME_ZONE_SECONDS = 900.0  # s: every time zone is a multiple of it
-MAX_CLOCK_DIFFERENCE_SECONDS = 1.0  # s between the two clocks of one row
-MIN_EPOCH_SECONDS = 1e8  # s: a time after March 1973
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ def _has_type(name: str, cell: str) -> bool:
     if name == "data_type":
         return cell in ("training", "ppo_update", "rollout")
     if name == "mode":
-        return not cell or MODE_WORD.fullmatch(cell) is not None
+        return not cell or re.fullmatch(r"[A-Za-z][\w-]*", cell) is not None
     if name == "datetime":
         return True  # `_clocks` has it
     try:
@@ -176,12 +173,12 @@ def _clocks(iso: str, epoch: str) -> str:
     except ValueError:
         return f"`datetime` holds {iso[:40]!r}"
     seconds = _number(epoch)
-    if seconds is None or not math.isfinite(seconds) or seconds < MIN_EPOCH_SECONDS:
+    if seconds is None or not math.isfinite(seconds) or seconds < 1e8:  # before March 1973
         return f"`timestamp` holds {epoch[:40]!r}"
     difference_s = (local if local.tzinfo else local.replace(tzinfo=UTC)).timestamp() - seconds
     if (
         abs(difference_s - TIME_ZONE_SECONDS * round(difference_s / TIME_ZONE_SECONDS))
-        > MAX_CLOCK_DIFFERENCE_SECONDS
+        > 1.0  # second, between the two clocks of a row
         or abs(difference_s) > 15 * 3600
     ):
         return "`datetime` and `timestamp` are different moments"

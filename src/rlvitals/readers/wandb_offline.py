@@ -2,7 +2,7 @@
 
 The framing is LevelDB's (`leveldb_log.py`), a payload one Record of `wandb_internal.proto`. Summary
 records hold what the history says once more and are passed over. Config keys keep their names,
-nested ones joined by "/"; what the run record says of the run stands under `wandb/...`.
+nested ones joined by "/"; the fields of the run record are under `wandb/...`.
 """
 
 import re
@@ -35,11 +35,6 @@ WANDB_FORMAT = Format("W&B", b":W&B", 0xBEE1, (0,), "wandb sync")
 NUM_TAG, HISTORY_TAG, SUMMARY_TAG = 0x08, 0x12, 0x1A
 # RunRecord
 RUN_TEXTS = {1: "id", 3: "project", 6: "group", 7: "job_type", 8: "name", 9: "notes"}
-MAX_BATCH_ROWS, MAX_BATCH_BYTES = (
-    2048,
-    2**22,
-)  # rows that are walked side by side: what a cache holds
-ANSI_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 NO_EXIT_NOTE = "no exit record: the run is still going, or was killed"
 
 
@@ -134,7 +129,8 @@ class _Run:
                 continue
             self._rows.append(row)
             self._bytes += len(row)
-            if len(self._rows) >= MAX_BATCH_ROWS or self._bytes >= MAX_BATCH_BYTES:
+            # Rows that are read side by side: what a cache holds.
+            if len(self._rows) >= 2048 or self._bytes >= 2**22:
                 self.flush()
         self.flush()
 
@@ -253,7 +249,9 @@ class _Run:
         start = self._console.rfind("Traceback (most recent call last):") if self._exit_code else -1
         return Ending(
             self._exit_code,
-            ANSI_ESCAPE.sub("", self._console[start:]).strip() if start >= 0 else "",
+            re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._console[start:]).strip()
+            if start >= 0
+            else "",
         )
 
     def notes(self) -> list[str]:

@@ -36,7 +36,7 @@ def content_text(content: object) -> str:
 
 
 def to_turn(message: Mapping[str, object]) -> Turn:
-    """Convert one message; its reasoning stands before its text."""
+    """Convert one message; its reasoning precedes its text."""
     role = to_text(message.get("role"))
     reasoning = to_text(message.get("reasoning_content") or message.get("reasoning"))
     text = content_text(message.get("content"))

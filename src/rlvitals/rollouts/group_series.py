@@ -10,7 +10,6 @@ from rlvitals.rollouts.step_means import StepMeans, to_series
 from rlvitals.types import Series
 
 MIN_GROUP_ROLLOUTS = 2  # rollouts whose rewards can be compared
-MIN_LENGTH_ROLLOUTS = 16  # of a step, in groups with a spread: fewer have no correlation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +100,7 @@ def _length_correlation(groups: RolloutGroups) -> Series:
     sums = groups.row_means.sums
     product, power = sums(reward * length), sums(reward**2) * sums(length**2)
     rollouts = sums(~groups.is_dead[groups.group_of_row])
-    enough = (rollouts >= MIN_LENGTH_ROLLOUTS) & (power > 0)
+    enough = (rollouts >= 16) & (power > 0)  # fewer have no correlation
     correlation = product[enough] / np.sqrt(power[enough])
     return to_series(groups.means.steps[enough], np.clip(correlation, -1, 1))
 
@@ -132,7 +131,7 @@ def _by_task(
 ) -> dict[str, Series]:
     """Return the means of each task, of the most frequent ones; nothing for a single task."""
     numbers, counts = np.unique(tasks, return_counts=True)
-    if len(numbers) < 2:  # noqa: PLR2004 - one task is the run
+    if len(numbers) < 2:  # one task is the run
         return {}
     # The most frequent tasks get a series each.
     frequent = numbers[np.argsort(-counts, kind="stable")][:20]

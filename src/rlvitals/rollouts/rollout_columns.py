@@ -23,8 +23,6 @@ from rlvitals.rollouts.text_measures import (
 NO_STEP = -1
 PENDING_ROWS = 4096  # that wait as Python's objects
 MAX_TEXTS = 10_000  # different tasks, stop reasons and errors
-MAX_PARTS = 64  # reward parts
-MIN_LOOP_CHARACTERS = 200  # that repeat: shorter runs of one letter are numbers and rules
 # A row of the index; NaN and -1 stand for what a log does not record.
 ROW = np.dtype(
     [
@@ -132,7 +130,7 @@ def is_looping(text: str) -> bool:
     if position < 0:
         return False
     period = len(tail) - len(end) - position
-    length = max(MIN_LOOP_CHARACTERS, 3 * period)
+    length = max(200, 3 * period)  # shorter runs of one letter are numbers and rules
     return length <= len(tail) and tail[-length:-period] == tail[-length + period :]
 
 
@@ -182,7 +180,7 @@ class Builder:
             )
         )
         for name, part in sample.parts.items():
-            if name in self._parts or len(self._parts) < MAX_PARTS:
+            if name in self._parts or len(self._parts) < 64:
                 self._parts.setdefault(name, _Sparse()).add(self._count, part.score)
                 self.weights[name] = part.weight
         self._count += 1

@@ -12,7 +12,7 @@ from rlvitals.rollouts.row_filter import check_step
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The rollouts of a prompt at one step, and the index of the one that stands for them."""
+    """The rollouts of a prompt at one step, and the index of their representative."""
 
     step: int
     count: int

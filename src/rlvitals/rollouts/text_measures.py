@@ -14,14 +14,10 @@ import numpy as np
 
 from rlvitals.rollouts.sample import Sample
 
-MAX_STEP_PROMPTS = 32
 MIN_STEP_PROMPTS = 8  # fewer cannot be told from each other
 MAX_OPEN_STEPS = 16  # steps of which words wait in memory; asynchronous files mix a few
 MAX_TEXT_CHARACTERS = 8000  # of a prompt and of a reply, that are read
 PASSAGE_CHARACTERS = 24  # shorter passages are names and phrases that a reply must repeat
-MAX_PASSAGES = 40  # of a reply, spread over it evenly
-MIN_OTHER_SHARE = 0.1  # of a reply's letters: mathematics writes a few Greek ones
-MIN_SCRIPT_SHARE = 0.05  # of the prompt's letters, for a script that the prompt uses
 # A word of letters, or a single sign of Chinese, Japanese or Korean.
 WORD = re.compile(r"[\u2e80-\ud7ff]|[^\W\d_\u2e80-\ud7ff]+")
 LETTERS_OF_SCRIPTS = {
@@ -78,7 +74,7 @@ class TextMeasures:
             if len(self._steps) >= MAX_OPEN_STEPS:
                 self._close(next(iter(self._steps)))
             state = self._steps[step] = _Step()
-        if len(state.hashes) >= MAX_STEP_PROMPTS or prompt_hash in state.hashes:
+        if len(state.hashes) >= 32 or prompt_hash in state.hashes:
             return False
         state.hashes.add(prompt_hash)
         prompt_words = WORD.findall(sample.prompt[:MAX_TEXT_CHARACTERS])
@@ -125,7 +121,7 @@ def copied_share(prompt: str, reply: str) -> float:
     last = len(reply) - PASSAGE_CHARACTERS
     if last < 0:
         return float("nan")
-    step = max(PASSAGE_CHARACTERS, last // MAX_PASSAGES)
+    step = max(PASSAGE_CHARACTERS, last // 40)  # spread evenly over the reply
     starts = range(0, last + 1, step)
     text = prompt[:MAX_TEXT_CHARACTERS]
     return sum(reply[n : n + PASSAGE_CHARACTERS] in text for n in starts) / len(starts)
@@ -157,9 +153,10 @@ def changes_script(prompt: str, reply: str) -> bool:
     if prompt.isascii() and reply.isascii():
         return False
     in_prompt, in_reply = _letters(prompt), _letters(reply)
-    limit = MIN_SCRIPT_SHARE * sum(in_prompt.values())
+    limit = 0.05 * sum(in_prompt.values())  # of letters: the prompt uses that script
     letter_count = sum(count for name, count in in_reply.items() if in_prompt[name] <= limit)
-    return letter_count > MIN_OTHER_SHARE * sum(in_reply.values())
+    # Of a reply's letters: mathematics uses a few Greek ones.
+    return letter_count > 0.1 * sum(in_reply.values())
 
 
 def _letters(text: str) -> dict[str, int]:

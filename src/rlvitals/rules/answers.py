@@ -172,7 +172,7 @@ def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
         if not 0 < len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         levels = float(values[0]), float(values[-1]), float(values.max())
-        if levels[1] - levels[0] > OF_ALL and order_chance(values) <= 0.01:  # noqa: PLR2004
+        if levels[1] - levels[0] > OF_ALL and order_chance(values) <= 0.01:
             why = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
             yield Standing("rising", name, why, *levels)
 

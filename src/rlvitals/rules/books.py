@@ -78,7 +78,7 @@ def align_metrics(
 
 def _once(series: Series) -> NDArray[np.int64]:
     """Return the steps that were logged once: of two values nobody knows which belongs."""
-    if len(series) < 2 or bool((np.diff(series.steps) > 0).all()):  # noqa: PLR2004
+    if len(series) < 2 or bool((np.diff(series.steps) > 0).all()):
         return series.steps
     steps, counts = np.unique(series.steps, return_counts=True)
     return np.asarray(steps[counts == 1], np.int64)
@@ -92,7 +92,7 @@ def rounding(values: Floats) -> Floats:
     logged = values[np.isfinite(values) & (values != 0)]
     if not logged.size:
         return np.zeros_like(values)
-    picked = logged if len(logged) <= 200 else logged[:: len(logged) // 200]  # noqa: PLR2004
+    picked = logged if len(logged) <= 200 else logged[:: len(logged) // 200]
     places = _decimals(picked)
     by_decimals = 0.0 if places.max() >= FEW_DIGITS else 0.5 * 10.0 ** -float(places.max())
     exponents = np.floor(np.log10(np.abs(picked)))

@@ -259,8 +259,8 @@ def few_pair_evaluations(trace: Trace) -> Standing | None:
     margin, share, loss = (s.values if s is not None and len(s) > 1 else None for s in series)
     if margin is None or share is None or loss is None or len(margin) >= LEAST:
         return None
-    more_pairs = share[-1] - share[0] > 0.02 and loss[-1] < loss[0]  # noqa: PLR2004 - of the pairs
-    if not more_pairs or order_chance(margin) > 0.01:  # noqa: PLR2004 - as said
+    more_pairs = share[-1] - share[0] > 0.02 and loss[-1] < loss[0]  # of the pairs
+    if not more_pairs or order_chance(margin) > 0.01:  # as said
         return None
     first, last, best = float(share[0]), float(share[-1]), float(share.max())
     why = f"rises over {len(share)} evaluations: {first:.4g} to {last:.4g}"
@@ -334,7 +334,7 @@ def few_returns(trace: Trace) -> Standing | None:
         least = LEAST // 2 if is_over and name == EVAL_RETURN.name else LEAST - 2
         if series is None or not least <= len(series) < LEAST or learned_before(trace):
             continue
-        if order_chance(series.values) <= 0.01:  # noqa: PLR2004
+        if order_chance(series.values) <= 0.01:
             first, last, best = (float(v) for v in (*series.values[[0, -1]], series.values.max()))
             reason = f"rises over {len(series)} rows: {first:.4g} to {last:.4g}"
             return Standing("rising", name, reason, first, last, best)
@@ -355,7 +355,7 @@ def rising_evaluations(trace: Trace) -> Standing | None:
     first, middle, last = (float(third.mean()) for third in thirds)
     scatter = math.sqrt(float(np.mean([third.var(ddof=1) for third in thirds])))
     kept = last - first >= (1 - MIN_SHARE_LOST) * (max(middle, last) - first)
-    if not kept or last - first <= scatter or order_errors(series.values) < 2.58:  # noqa: PLR2004
+    if not kept or last - first <= scatter or order_errors(series.values) < 2.58:
         return None
     return Standing("rising", EVAL_RETURN.name, "", first, last, float(series.values.max()))
 

@@ -149,7 +149,7 @@ def no_contrast(trace: Trace) -> Books | None:
 def actions(trace: Trace) -> Books | None:
     """Every decision of the batch chose one action: counts add up to it, shares to one."""
     names = [f"{policy.ACTION_COUNT.name}/{i}" for i in trace.family(policy.ACTION_COUNT.name)]
-    if len(names) < 2:  # noqa: PLR2004
+    if len(names) < 2:
         return None
     if BATCH_SIZE.name in trace and (table := align_metrics(trace, [BATCH_SIZE.name, *names])):
         steps, (size, *counts) = table

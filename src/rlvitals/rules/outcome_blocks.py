@@ -186,7 +186,7 @@ def _explores_less(trace: Trace) -> bool:
     """Return True if the share of random actions falls by a fifth of all actions or more."""
     epsilon = trace.numbers(EPSILON.name)
     levels = None if epsilon is None else first_last_change(epsilon.values)
-    return levels is not None and levels[0] - levels[1] >= 0.2  # noqa: PLR2004 - as said
+    return levels is not None and levels[0] - levels[1] >= 0.2  # as said
 
 
 def _is_sure_at_first(trace: Trace) -> bool:
@@ -224,7 +224,7 @@ def _likely_level(
 
     None where it shows one, where it swings, and where the task's span tells.
     """
-    swings = falls(course) > 2  # noqa: PLR2004 - again and again
+    swings = falls(course) > 2  # again and again
     gained = trend.low > 0 or trend.last - trend.first > trend.material
     if swings or gained or knows_way(trace, trend.metric, values):
         return None

@@ -117,7 +117,7 @@ def _rates(clock: Series, progress: NDArray[np.float64]) -> Pace | None:
         if edge >= seconds.size:
             break
         edges.append(edge)
-    if len(edges) < 3:  # noqa: PLR2004 - two windows at least
+    if len(edges) < 3:  # two windows at least
         return None
     seconds = np.diff(clock.values[edges])
     return Pace(clock.steps[edges[1:]], np.diff(progress[edges]) / seconds, float(seconds.mean()))

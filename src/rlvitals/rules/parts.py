@@ -33,7 +33,7 @@ def unclear_gain(trace: Trace) -> str:
     part that is never earned is not in use, and one below 0 is a penalty.
     """
     parts = {name: s for name in trace.series if (s := _share(trace, name)) is not None}
-    if len(parts) < 2 or _has_answer_metric(trace):  # noqa: PLR2004 - one that rises, one that does not
+    if len(parts) < 2 or _has_answer_metric(trace):  # one that rises, one that does not
         return ""
     gains = {name: _gain(series) for name, series in parts.items()}
     best = max(gains, key=lambda name: gains[name])

@@ -154,7 +154,7 @@ def no_movement(trace: Trace) -> NoMovement | None:
         return None
     span = float(np.ptp(entropy.values)) / level
     norms = trace.numbers(GRAD_NORM.name, MIN_POINTS)
-    if norms is not None and not norms.values.any() and span <= 0.02:  # noqa: PLR2004
+    if norms is not None and not norms.values.any() and span <= 0.02:
         return NoMovement(GRAD_NORM.name, 0.0, NO_GRADIENT)
     if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
         constant = span <= SAME_ENTROPY.value and len(entropy) >= 2 * MIN_POINTS

@@ -123,4 +123,4 @@ def check_starts(starts: Sequence[ArrayLike], *, variable: str = "first observat
 
 def _format_row(row: NDArray[np.float64]) -> str:
     text = ", ".join(f"{x:.6g}" for x in row[:4])
-    return f"{text}, ..." if len(row) > 4 else text  # noqa: PLR2004 - a glance
+    return f"{text}, ..." if len(row) > 4 else text  # a glance

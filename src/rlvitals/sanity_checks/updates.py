@@ -39,7 +39,7 @@ def check_normalised_advantages(advantages: ArrayLike, *, variable: str = "advan
 
     def outcome() -> Outcome:
         values = to_floats(advantages).ravel()
-        if len(values) < 2:  # noqa: PLR2004 - one value alone has no mean to take away
+        if len(values) < 2:  # one value alone has no mean to take away
             return CouldNotCheck(f"{variable} holds {len(values)} value(s)")
         if not np.isfinite(values).all():
             index = first_index(~np.isfinite(values))
@@ -63,7 +63,7 @@ def check_advantages(advantages: ArrayLike, *, variable: str = "advantages") -> 
         wrong = ~np.isfinite(values)
         if wrong.any():
             return Failed(f"{variable}{first_index(wrong)}", f"{values[wrong][0]}", "not a number")
-        if len(values) < 2:  # noqa: PLR2004 - one value alone cannot vary
+        if len(values) < 2:  # one value alone cannot vary
             return CouldNotCheck(f"{variable} holds {len(values)} value(s)")
         if np.ptp(values) == 0:
             reason = "all the same: no action is preferred to another"

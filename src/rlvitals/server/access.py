@@ -19,13 +19,10 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-TOKEN_COOKIE = "rlvitals_token_{port}"  # noqa: S105 - a browser sends cookies to all ports
 CONTROL_HEADER = "x-rlvitals-control"
-MAX_QUERY_BYTES = 8192
 MAX_BODY_BYTES = 4096  # of a request that changes something
 MAX_RATE = 60.0  # requests a second of one address, on average
 MAX_BURST = 300.0  # requests at once
-MAX_ADDRESSES = 1024  # whose rates are counted
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
     "img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -114,12 +111,13 @@ class AccessCheck:
         allowance, last = self._rates.pop(address, (MAX_BURST, time_s))
         allowance = min(MAX_BURST, allowance + MAX_RATE * (time_s - last))
         self._rates[address] = max(allowance - 1.0, 0.0), time_s
-        if len(self._rates) > MAX_ADDRESSES:
+        if len(self._rates) > 1024:
             self._rates.popitem(last=False)
         return allowance >= 1.0
 
     def _check_cookie(self, scope: Scope, headers: Headers) -> Response | None:
-        name = TOKEN_COOKIE.format(port=(scope.get("server") or ("", 0))[1])
+        port = (scope.get("server") or ("", 0))[1]
+        name = f"rlvitals_token_{port}"  # a browser sends cookies to all ports
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         tokens = [value for parameter, value in query if parameter == "token"]
         if tokens and self._matches(tokens[0]):
@@ -152,7 +150,7 @@ def _is_too_large(scope: Scope, headers: Headers, max_body_bytes: int) -> bool:
     """Return whether the query or the body is too long; a body without a length is."""
     length = headers.get("content-length", "0")
     is_long_body = not length.isdecimal() or int(length) > max_body_bytes
-    is_long_query = len(scope["query_string"]) > MAX_QUERY_BYTES
+    is_long_query = len(scope["query_string"]) > 8192
     return is_long_body or is_long_query or "transfer-encoding" in headers
 
 

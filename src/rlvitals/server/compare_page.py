@@ -85,7 +85,7 @@ def open_runs(live: LiveRuns, keys: Iterable[str]) -> tuple[list[LiveRun], dict[
             runs.append(run)
             if run.is_deleted:
                 problems[key] = "deleted; shown as it was last read"
-    if problems and len(runs) < 2:  # noqa: PLR2004 - two can be compared
+    if problems and len(runs) < 2:
         texts = (f"{key}: {problem}" for key, problem in problems.items())
         raise UnreadableLog("; ".join(texts), hint="choose two runs or more to compare")
     return runs, problems

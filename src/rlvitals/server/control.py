@@ -57,7 +57,9 @@ class Control:
         label = _text(values, "label")
         subject = _text(values, "subject")
         if label not in MARK_LABELS:
-            raise UsageError(f"{label!r} is no label", where="label", hint=", ".join(MARK_LABELS))
+            raise UsageError(
+                f"{label!r} is not a label", where="label", hint=", ".join(MARK_LABELS)
+            )
         if label == "broken" and not subject:
             raise UsageError("a broken run needs a cause", where="subject", hint="a rule's name")
         if label == "wrong":
@@ -88,7 +90,9 @@ class Control:
         """Ask the run's process to save or to stop. Raises UsageError, UnreadableLog."""
         kind = _text(values, "kind")
         if kind not in REQUEST_TEXTS:
-            raise UsageError(f"{kind!r} is no request", where="kind", hint=", ".join(REQUEST_TEXTS))
+            raise UsageError(
+                f"{kind!r} is not a request", where="kind", hint=", ".join(REQUEST_TEXTS)
+            )
         try:
             requests.ask(run.run.root, kind)
         except OSError as error:

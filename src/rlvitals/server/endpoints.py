@@ -30,7 +30,6 @@ from rlvitals.server.live_runs import LiveRuns
 from rlvitals.types import Series
 from rlvitals.views import diagnosis_json, json_view
 
-MAX_STREAMS = 256  # browsers that listen at once
 MAX_PAGE_ROWS = 500
 CSV_TYPE = "text/csv; charset=utf-8"
 
@@ -273,7 +272,7 @@ class Api:
 
     def events(self, request: Request) -> Response:
         """Return a stream of events."""
-        if self.streams >= MAX_STREAMS:
+        if self.streams >= 256:  # browsers that listen at once
             return JSONResponse({"problem": "too many open pages"}, 503)
         key = request.query_params.get("key")
         channel = self.fleet.channel if key is None else self.get_run(request).channel
@@ -349,7 +348,7 @@ def _integer(request: Request, name: str) -> int | None:
     try:
         number = round(float(text))
     except (OverflowError, ValueError):
-        raise UsageError(f"{text[:40]!r} is no number", where=name) from None
+        raise UsageError(f"{text[:40]!r} is not a number", where=name) from None
     return max(min(number, 2**62), -(2**62))
 
 
@@ -366,7 +365,7 @@ def _share(request: Request, name: str) -> float | None:
     except ValueError:
         share = math.nan
     if share is not None and not 0 <= share <= 1:
-        raise UsageError(f"{text[:40]!r} is no share", where=name, hint="0 to 1")
+        raise UsageError(f"{text[:40]!r} is not a share", where=name, hint="0 to 1")
     return share
 
 

@@ -1,8 +1,6 @@
 """Keep one line for each run below a root, and judge the runs behind the page, worst first."""
 
 import contextlib
-import hashlib
-import os
 import sqlite3
 import threading
 import time
@@ -31,11 +29,6 @@ if TYPE_CHECKING:  # loaded behind the first page
     from rlvitals.diagnosis.duplicates import Identity
     from rlvitals.diagnosis.engine import Diagnosis
     from rlvitals.following.folder_tree import FolderTree
-
-REFRESH_SECONDS = 1.0  # between two looks at the folders
-REFRESH_REST = 9.0  # times what a look took, until the next one
-MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
-MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
 
 
 @dataclass(slots=True)
@@ -176,9 +169,8 @@ class Fleet:
                     self._index = Index(self.root, run_files.IN_MEMORY, threads=True)
             self._has_rows.set()
             self._is_listed.set()
-            until = time.monotonic() + max(
-                REFRESH_SECONDS, REFRESH_REST * (time.monotonic() - start)
-            )
+            # A second, or nine times what a look took.
+            until = time.monotonic() + max(1.0, 9.0 * (time.monotonic() - start))
             with contextlib.suppress(sqlite3.Error):  # the next look opens another index
                 self._judge_until(until)
             self._update_differing()
@@ -305,8 +297,9 @@ class Fleet:
             return True
         age = time_s - judgement.time
         if judgement.mark != self._marks.get(key):
-            return age >= MIN_REJUDGE_SECONDS
-        return self.rows[key].state in {"running", "unknown"} and age >= MAX_SILENT_SECONDS
+            return age >= 10.0  # seconds
+        # A silent run that may be running is judged every five minutes.
+        return self.rows[key].state in {"running", "unknown"} and age >= 300.0
 
     def _judge(self, key: str) -> None:
         with self.reader:
@@ -398,19 +391,3 @@ class Fleet:
         if names != self.differing:
             self.differing = names
             self.channel.publish("differing", {"names": list(names)})
-
-
-def _index_file(root: Path) -> Path:
-    """Return the index's file in the user's cache folder, or SQLite's name for memory."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    # The index stands in the user's cache folder: the served folder is not written.
-    folder = Path(base, "rlvitals/serve")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return IN_MEMORY
-    return folder / f"{_hash(os.path.realpath(root))}.index"
-
-
-def _hash(text: str) -> str:
-    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=12).hexdigest()

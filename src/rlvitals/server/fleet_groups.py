@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.comparison import statistics
+from rlvitals.errors import join_first
 from rlvitals.server.fleet_line import LAMPS, Summary, is_bookkeeping
 from rlvitals.server.run_summary import SPARK_COLUMNS, SPARK_LEVELS, to_heights
 
-MAX_LABEL_VALUES = 4  # of a setting that the trials of an experiment differ in
 SEED_SUFFIX = re.compile(r"[-_/.]*\b(s|seed)[-_]?\d+$", re.IGNORECASE)
 
 
@@ -76,10 +76,9 @@ def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
 
 
 def _range(rows: Sequence[Summary], name: str) -> str:
-    """Return the values of a setting in a group, at most MAX_LABEL_VALUES of them."""
+    """Return the values of a setting in a group, at most four of them."""
     values = sorted({row.settings[name] for row in rows if name in row.settings}, key=_number)
-    more = len(values) - MAX_LABEL_VALUES
-    return f"{', '.join(values[:MAX_LABEL_VALUES])}{f' and {more} more' if more > 0 else ''}"
+    return join_first(values, 4)
 
 
 def _number(text: str) -> tuple[float, str]:

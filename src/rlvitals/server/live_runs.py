@@ -12,9 +12,6 @@ if TYPE_CHECKING:  # the module that opens runs loads what judges
     from rlvitals.server.live_run import LiveRun
 
 LIVE_LOOK_SECONDS = 0.5  # between two looks: a new row is shown within 1.5 s of being written
-MAX_LOOK_SHARE = 0.5  # of the time that is spent reading
-MAX_LIVE_RUNS = 8  # without listeners: the least recently used one is dropped
-MAX_IDLE_SECONDS = 300.0  # after which a run without listeners is dropped
 
 Open = Callable[[str, float], "LiveRun"]  # by key, at a time in epoch seconds
 
@@ -106,9 +103,9 @@ class LiveRuns:
 
     def _drop_idle(self) -> None:
         idle = [key for key, run in self._runs.items() if not run.channel.listeners]
-        oldest = time.monotonic() - MAX_IDLE_SECONDS
+        oldest = time.monotonic() - 300.0
         for index, key in enumerate(idle[:-1]):
-            surplus = index < len(idle) - MAX_LIVE_RUNS
+            surplus = index < len(idle) - 8  # the least recently used one is dropped
             if surplus or self._runs[key].channel.quiet_since < oldest:
                 del self._runs[key]
 
@@ -128,7 +125,8 @@ class LiveRuns:
                 elif run.key not in self._pending:
                     run.release()
             spent = time.monotonic() - start
-            pause = max(LIVE_LOOK_SECONDS - spent, spent * (1 / MAX_LOOK_SHARE - 1), 0.0)
+            # Reading takes at most half of the time.
+            pause = max(LIVE_LOOK_SECONDS - spent, spent)
 
     def _judge(self, run: "LiveRun") -> None:
         try:

@@ -23,7 +23,6 @@ from rlvitals.views.report.markup import Html, el, join, paragraphs
 MAX_SHOWN_PAIRS = 12  # shown at once
 MAX_SHOWN_SAMPLES = 8  # of a group or a proof, shown at once
 MAX_COMPARED_WORDS = 600  # of each text, that are compared
-LONG_REPLY_CHARS = 800  # may be higher than what is shown of it
 
 
 def controls(rollouts: Rollouts) -> Html:
@@ -81,7 +80,7 @@ def proof(rollouts: Rollouts, diagnosis: Diagnosis, rule: str) -> Html:
     """Return the rollouts that show a finding best. Raises UsageError."""
     finding = next((item for name, item in diagnosis.findings if name.name == rule), None)
     if finding is None:
-        raise UsageError(f"{rule!r} is no finding of this run", where="rule")
+        raise UsageError(f"{rule!r} is not a finding of this run", where="rule")
     indices = _find_proof(rollouts, finding)
     samples = [(int(i), rollouts.read_sample(int(i))) for i in indices[:MAX_SHOWN_SAMPLES]]
     is_cut = len(indices) > MAX_SHOWN_SAMPLES
@@ -249,11 +248,12 @@ def _prompt(text: str) -> Html:
 
 def _reply(html: Html, text: str) -> Html:
     """Return a message; a long one scrolls, also by keys."""
-    return el("div", html, class_="reply", tabindex="0" if len(text) > LONG_REPLY_CHARS else None)
+    # It may be higher than what is shown of it.
+    return el("div", html, class_="reply", tabindex="0" if len(text) > 800 else None)
 
 
 def _strip(sample: Sample, max_tokens: int = 400) -> Html:
-    """Return the tokens' probabilities as a strip: what stands out is unlikely."""
+    """Return the tokens' probabilities as a strip that highlights unlikely tokens."""
     values = sample.tokens.sampler_log_probs or sample.tokens.trainer_log_probs
     if not values:
         return Html("")

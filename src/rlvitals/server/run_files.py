@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rlvitals.readers.discovery.sources import Run
 
 IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
-MAX_LISTED_FILES = 20_000  # of one run's folder, among which links are sought
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def _links(folder: Path) -> Iterator[Path]:
             path = Path(name, child)
             if path.is_symlink():
                 yield path
-        if count > MAX_LISTED_FILES:
+        if count > 20_000:  # files among which links are sought
             return
 
 

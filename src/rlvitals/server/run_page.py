@@ -18,7 +18,6 @@ from rlvitals.views.report.elements import Section, section
 from rlvitals.views.report.markup import Html, el, join
 from rlvitals.views.report.page import Page, Subject
 
-DASHBOARD_CHART_PIXELS = 150
 STACKED = "stacked"  # the form of a chart of the reward's parts
 PAGE_NUMBER = 0  # of the run among those of a report: one
 
@@ -150,11 +149,10 @@ def _figure_subject(subject: Subject) -> figure.Subject:
 def _charts(trace: Trace, name: str, panels: Iterable[Panel]) -> tuple[Chart, ...]:
     """Return the charts of the panels that are drawn over steps and have a curve."""
     return tuple(
-        Chart(f"{name}-{number}", panel, trace.first_step, trace.last_step,
-              DASHBOARD_CHART_PIXELS)
+        Chart(f"{name}-{number}", panel, trace.first_step, trace.last_step, 150)
         for number, panel in enumerate(panels)
         if panel.kind in {Kind.LINES, Kind.SHARES, Kind.BANDS} and panel.lines
-    )  # fmt: skip
+    )
 
 
 def _composition(subject: Subject) -> tuple[tuple[Chart, ...], tuple[Chart, ...]]:

@@ -27,8 +27,6 @@ from rlvitals.views import phrases
 
 SPARK_COLUMNS = 48  # points of a sparkline
 SPARK_LEVELS = 100  # heights of a sparkline
-RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
-MAX_SETTING_CHARS = 40  # of a setting's value
 BAD_VERDICTS = (Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE)
 
 
@@ -89,9 +87,9 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
         job=_job(folder),
         experiment=experiment_of_trial(folder),
         settings={
-            name: str(value)[:MAX_SETTING_CHARS]
+            name: str(value)[:40]
             for name, value in sorted(trace.settings.items())
-            if not name.startswith(RECORDER_PREFIX)
+            if not name.startswith("rlvitals/")  # what the recorder adds: name, tags, id
         },
     )
 

@@ -11,11 +11,6 @@ from rlvitals.views import phrases
 from rlvitals.views.charts.overlay import colour_of
 from rlvitals.views.report.markup import Html, el
 
-MAX_SETTING_CHARTS = 12
-MAX_CATEGORIES = 8  # of a setting that is no number: more are names
-MIN_LOG_SCALE_RATIO = 30.0  # of the largest to the smallest value
-PLOT_BOX = (60, 14, 254, 120)  # px: left, top, right, bottom, in a drawing of 270 x 150
-
 
 def charts(runs: Sequence[tuple[Member, int, RunScore | None]], metric_label: str) -> Html | None:
     """Return a chart for each setting in which scored runs differ; None without one.
@@ -29,7 +24,7 @@ def charts(runs: Sequence[tuple[Member, int, RunScore | None]], metric_label: st
     ]
     names = grouping.differing_settings([member for member, _, _ in scored])
     drawings = [_chart(name, scored, metric_label) for name in names]
-    cells = [drawing for drawing in drawings if drawing is not None][:MAX_SETTING_CHARTS]
+    cells = [drawing for drawing in drawings if drawing is not None][:12]
     return el("div", *cells, class_="setting-charts") if cells else None
 
 
@@ -42,7 +37,7 @@ def _chart(
         return None
     fractions, ticks = positions
     low, high = min(score.score for *_, score in scored), max(score.score for *_, score in scored)
-    x_low, y_low, x_high, y_high = PLOT_BOX
+    x_low, y_low, x_high, y_high = 60, 14, 254, 120  # pixels of a drawing of 270 x 150
 
     def x(fraction: float) -> str:
         return f"{x_low + fraction * (x_high - x_low):.1f}"
@@ -91,7 +86,7 @@ def _positions(
     numbers = [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     if len(numbers) == len(values) and all(map(math.isfinite, numbers)):
         low, high = min(numbers), max(numbers)
-        is_log = low > 0 and high / low >= MIN_LOG_SCALE_RATIO
+        is_log = low > 0 and high / low >= 30.0
 
         def fraction_of(number: float) -> float:
             if is_log:
@@ -102,7 +97,7 @@ def _positions(
         return [fraction_of(number) for number in numbers], ticks
     texts = [format_setting(value) for value in values]
     distinct = sorted(set(texts))
-    if len(distinct) > MAX_CATEGORIES:
+    if len(distinct) > 8:  # more are names
         return None
     fractions = {text: (i + 0.5) / len(distinct) for i, text in enumerate(distinct)}
     chars = 28 // len(distinct)  # that fit into the width

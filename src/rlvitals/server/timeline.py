@@ -1,4 +1,4 @@
-"""Collect what stands on a run's axis of steps: checkpoints, attempts, changes of settings."""
+"""Collect the marks on a run's step axis: checkpoints, attempts, changes of settings."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -14,13 +14,6 @@ from rlvitals.signals.noise import (
     two_lines_fit,
 )
 
-SOKAL_WINDOW_TAUS = 5.0  # the window ends at 5 tau: Sokal 1997, Monte Carlo Methods, section 3
-MIN_TAUS_WITHOUT_AR1 = (
-    100.0  # series length, in tau, from which its own correlations need no AR(1) model
-)
-TAUS_PER_BLOCK = 5.0  # block length in tau: means of such blocks are nearly independent
-MAX_FFT_POINTS = 1 << 16  # points transformed at once; longer series are averaged down first
-
 
 def autocorrelation_time(values: Array) -> float:
     """Return the integrated autocorrelation time tau, in samples, between 1 and the length.
@@ -35,7 +28,7 @@ def autocorrelation_time(values: Array) -> float:
         return 1.0
     if x.size < MIN_NOISE_POINTS:
         return float(x.size)
-    group = math.ceil(x.size / MAX_FFT_POINTS)
+    group = math.ceil(x.size / (1 << 16))  # longer series are averaged down first
     x = block_means(scale_to_unit(x)[0], group)
     tau = max(_tau(x), 1.0)
     # A block that is itself white hides any tau up to its own length.
@@ -51,7 +44,8 @@ def _tau(values: Array) -> float:
     if rho >= 1:
         return float(values.size)
     tau = _sokal(residual)
-    return tau if values.size >= MIN_TAUS_WITHOUT_AR1 * tau else max(tau, (1 + rho) / (1 - rho))
+    # From 100 tau on, the series' own correlations need no AR(1) model.
+    return tau if values.size >= 100.0 * tau else max(tau, (1 + rho) / (1 - rho))
 
 
 def _sokal(residual: Array) -> float:
@@ -62,7 +56,8 @@ def _sokal(residual: Array) -> float:
         return 1.0
     rho = correlation / correlation[0]
     sums = 2 * np.cumsum(rho) - 1
-    window = np.arange(n) >= SOKAL_WINDOW_TAUS * np.maximum(sums, 1.0)
+    # The window ends at 5 tau: Sokal 1997, Monte Carlo Methods, section 3.
+    window = np.arange(n) >= 5.0 * np.maximum(sums, 1.0)
     end = int(np.argmax(window)) if window.any() else n - 1
     tau = float(max(sums[end], 1.0))
     # Taking out a line pulls each of the `end` correlations down by about 2 tau / n.
@@ -76,7 +71,8 @@ def block_length(values: Array) -> int:
     block has no second independent sample.
     """
     count = finite(values).size
-    return max(1, min(math.ceil(TAUS_PER_BLOCK * autocorrelation_time(values)), count))
+    # Means of blocks of 5 tau are nearly independent.
+    return max(1, min(math.ceil(5.0 * autocorrelation_time(values)), count))
 
 
 def block_means(values: Array, length: int) -> Array:

@@ -12,10 +12,6 @@ from rlvitals.signals.spread import robust_sd
 from rlvitals.signals.student import t_quantile
 
 MIN_SHIFT_POINTS = 20  # values below which no shift is tested
-EDGE_SHARE = 0.05  # share of the series at either end where a shift may be an outlier
-MAX_CHANGEPOINT_BLOCKS = 2048  # longer series are averaged into at most this many blocks first
-SHIFT_CONFIDENCE = 0.99  # over all positions
-MIN_SHIFT_SD = 1.0  # noise sd: a smaller shift is irrelevant even if significant
 JUMP_POINTS = 5  # points on either side that show that a shift is sudden
 
 
@@ -42,7 +38,7 @@ def change_point(values: Array) -> Change | None:
     x = finite(column)
     if x.size < MIN_SHIFT_POINTS or is_constant(x):
         return None
-    group = math.ceil(x.size / MAX_CHANGEPOINT_BLOCKS)
+    group = math.ceil(x.size / 2048)  # longer series are averaged into blocks first
     unit, exponent = scale_to_unit(x)
     blocks = block_means(unit, group)
     cut = _best_shift(blocks)
@@ -63,7 +59,7 @@ def _best_shift(values: Array) -> int:
     n = values.size
     residual = line_fit(values)[1]
     t = np.arange(n) - (n - 1) / 2
-    margin = max(JUMP_POINTS, math.ceil(EDGE_SHARE * n))
+    margin = max(JUMP_POINTS, math.ceil(0.05 * n))  # a shift at an edge may be an outlier
     cuts = np.arange(margin, n - margin + 1)
     # The step, less its own mean and slope, for all cuts at once.
     along = np.cumsum(t)[cuts - 1] ** 2 / (t @ t)
@@ -91,12 +87,14 @@ def _significant(values: Array, cut: int) -> float | None:
     spread = math.sqrt(float(remainder @ remainder) / free)
     shift = float(fit[-1])
     error = spread * math.sqrt(float(np.linalg.inv(memory.T @ memory)[-1, -1]))
-    limit = t_quantile(1 - (1 - SHIFT_CONFIDENCE) / n, max(free * (1 - rho) / (1 + rho), 5.0))
+    # 99 % over all positions.
+    limit = t_quantile(1 - (1 - 0.99) / n, max(free * (1 - rho) / (1 + rho), 5.0))
     if abs(shift) <= limit * error or not _is_sudden(values, cut, shift):
         return None
     noise = robust_sd(residual) or 0.0
     size = shift / noise if noise > ROUNDING else math.copysign(math.inf, shift)
-    return size if abs(size) >= MIN_SHIFT_SD else None
+    # Noise sd: a smaller shift is irrelevant even if it is significant.
+    return size if abs(size) >= 1.0 else None
 
 
 def _smooth_squares(values: Array) -> float:

@@ -25,8 +25,6 @@ from rlvitals.signals.noise import (
     two_lines_fit,
 )
 
-MIN_DRAWDOWN_POINTS = 20  # values below which best and last cannot be separated from noise
-
 
 @dataclass(frozen=True, slots=True)
 class Drawdown:
@@ -51,7 +49,7 @@ def drawdown(values: Array) -> Drawdown | None:
     """
     column = np.asarray(values, dtype=np.float64).ravel()
     x = finite(column)
-    if x.size < MIN_DRAWDOWN_POINTS:
+    if x.size < 20:  # too few to separate best and last from noise
         return None
     unit, exponent = scale_to_unit(clip_outliers(x))
     group = math.ceil(unit.size / 256)  # bounds the noise fits below to 256 points

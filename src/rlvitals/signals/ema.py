@@ -4,10 +4,6 @@ import numpy as np
 
 from rlvitals.signals.finite import Array, scale_to_unit
 
-# Within a chunk the recursion is a weighted sum with weights (1 - alpha)^-k, which must stay
-# finite: the chunk length keeps the largest weight below this.
-MAX_EMA_WEIGHT = 1e12
-
 
 def ema(values: Array, alpha: float) -> Array:
     """Return the bias-corrected exponential moving average, with the length of `values`.
@@ -34,7 +30,9 @@ def ema(values: Array, alpha: float) -> Array:
 
 
 def _smooth(values: Array, keep: float) -> Array:
-    length = int(min(max(np.log(MAX_EMA_WEIGHT) / -np.log(keep), 1), values.size))
+    # Within a chunk the recursion is a weighted sum with weights (1 - alpha)^-k, which must stay
+    # finite: the largest is 1e12.
+    length = int(min(max(np.log(1e12) / -np.log(keep), 1), values.size))
     total, weight = 0.0, 0.0
     smooth = np.empty_like(values)
     decay = keep ** np.arange(length, dtype=np.float64)

@@ -18,7 +18,7 @@ def finite(values: Array) -> Array:
 
 def is_constant(values: Array) -> bool:
     """Return True if finite values differ by no more than rounding, or are fewer than two."""
-    if values.size < 2:  # noqa: PLR2004
+    if values.size < 2:
         return True
     low, high = float(values.min()), float(values.max())
     return high / 2 - low / 2 <= ROUNDING * max(abs(low), abs(high))
@@ -30,7 +30,7 @@ def clip_extremes(values: Array) -> Array:
     One outlier, however far, then changes no statistic by more than the next in rank does. Fewer
     than three values are returned as they are.
     """
-    if values.size < 3:  # noqa: PLR2004
+    if values.size < 3:
         return values
     ordered = np.sort(values)
     return np.clip(values, ordered[1], ordered[-2])

@@ -12,8 +12,6 @@ from rlvitals.signals.noise import SHRINKAGE_LINE, persistence
 from rlvitals.signals.student import t_quantile
 
 MIN_PACE_POINTS = 20  # points of the stretch that the slope is fitted to
-MAX_FORECAST_BLOCKS = 120  # a longer stretch is averaged into blocks
-MAX_SPANS_AHEAD = 3.0  # times the span of the series: no forecast beyond that
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def crossing(
     x, y = np.asarray(places[-count:], dtype=np.float64), values[-count:].astype(np.float64)
     if y.size < MIN_PACE_POINTS or np.ptp(x) <= 0:
         return Unclear(f"{y.size} points are too few to tell a pace")
-    group = math.ceil(y.size / MAX_FORECAST_BLOCKS)
+    group = math.ceil(y.size / 120)  # a longer stretch is averaged into blocks
     y, exponent = scale_to_unit(y)  # squares of 1e308 must not overflow
     try:
         level = math.ldexp(level, -exponent)
@@ -60,7 +58,8 @@ def crossing(
     if isinstance(reach, Unclear):
         return reach
     place, low, high = reach
-    if high > float(places[-1]) + MAX_SPANS_AHEAD * span:
+    # No forecast beyond three times the span of the series.
+    if high > float(places[-1]) + 3.0 * span:
         return Unclear("at this pace it is too far off to tell")
     return Crossing(place, low, high, "exponential" if logged else "straight")
 

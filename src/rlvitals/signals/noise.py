@@ -27,7 +27,6 @@ SHRINKAGE_TWO_LINES = (7.0, 20.0)
 # Standard errors added to the persistence, and its spread times n at a unit root: the smallest
 # with which `trend` keeps 5 % false positives on AR(.98) and moving averages (see its tests).
 PUSH_LINE, PUSH_TWO_LINES, PUSH_TAIL, UNIT_ROOT_SPREAD = 1.6, 2.1, 2.75, 5.0
-WALK_FREEDOM = 0.2  # degrees of freedom per step of a random walk: few, as its tails are heavy
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,8 @@ def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
     n = values.size
     steps = np.diff(values)
     steps = steps - steps.mean()
-    walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), WALK_FREEDOM * n)
+    # 0.2 degrees of freedom for each step: the tails of a random walk are heavy.
+    walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), 0.2 * n)
     fit = _residuals if n <= MAX_CACHED_SAMPLES else _residuals.__wrapped__
     line, tail, bent, cut = fit(np.asarray(values, dtype=np.float64).tobytes())
     return (

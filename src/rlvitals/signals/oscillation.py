@@ -9,8 +9,6 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.spread import noise_sd
 
-MIN_SWING_POINTS = 20  # values below which oscillation is not measured
-
 
 @dataclass(frozen=True, slots=True)
 class Oscillation:
@@ -32,7 +30,7 @@ def oscillation(values: Array, *, share: float = 0.3) -> Oscillation | None:
     reversals alone are no fault. Computed over the finite values; `None` for fewer than 20.
     """
     x = finite(values)
-    if x.size < MIN_SWING_POINTS:
+    if x.size < 20:
         return None
     if is_constant(x):
         return Oscillation(1.0, 0, 0.0)

@@ -35,20 +35,12 @@ MEMORIES_PER_BLOCK = 2.0  # autocorrelation times in a block: their means are ne
 # Cohen 1988: half a standard deviation of one value is a medium effect. An equivalence test of a
 # smaller margin needs more than the hundred episodes that short runs have.
 MIN_GAIN_SD = 0.5
-MAX_MORE_RATIO = 1e6  # times the number of values: beyond it, no recommendation
 MIN_DEPENDENT_GAIN_SD = 4.0  # sd of a block: a change that is significant in dependent blocks too
 MIN_LEVEL_SD = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100
 MAX_STRETCHES, MIN_STRETCH_POINTS = 6, 8  # of the lines around which autocorrelation is measured
-MAX_RAW_MEMORY = 1.5  # values: autocorrelation time of values that nothing smoothed
-MIN_EARLY_SD = 3.1  # standard errors of an early mean: one chance in a thousand
-MIN_EARLY_VALUES = 30  # whose mean is nearly normal
-MIN_START_POINTS = 3  # values that define the start level of a run
-MIN_LOUD_FALL_SD = 6.0  # sd of a block: slow noise caused falls of 4
 MIN_SHARE_LOST = 1 / 3  # of the gain
-MIN_SHARE_BELOW = 0.2  # of the evaluations: for so long the best level is lost
 BOOTSTRAP_DRAWS = 999
 MEDIAN_BLOCKS = 5  # blocks of a running median
-SIGNIFICANCE_LEVEL = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +157,14 @@ class _Blocks:
         gain, loss = float(course[top] - course[0]), float(course[top] - course[-1])
         share = 0.0 if loss <= ROUNDING else loss / gain if gain > ROUNDING else math.inf
         large = min(gain, loss) > max(min_change, ROUNDING) and (
-            sure or loss > MIN_LOUD_FALL_SD * self.noise
+            sure or loss > 6.0 * self.noise  # sd of a block: slow noise caused falls of 4
         )
         above_noise = gain > MIN_LEVEL_SD * self.noise * math.sqrt(2 / self.sixth)
         high = self.means >= float(course[top]) - loss / 2
         blocks_below = high.size - int(high.nonzero()[0][-1]) - 1 if high.any() else high.size
         # A level lasts a third of the run. A shorter peak may return until half the run is below.
         lasts = 3 * int(high.sum()) >= high.size or 2 * blocks_below >= high.size
-        lasts = lasts or (self.anew and blocks_below >= MIN_SHARE_BELOW * high.size)
+        lasts = lasts or (self.anew and blocks_below >= 0.2 * high.size)  # of the evaluations
         stays = blocks_below >= self.sixth and lasts
         # Dependent blocks move together: the bootstrap, which draws single blocks, does not apply.
         tested = self.needed <= 2 * self.length and share >= MIN_SHARE_LOST
@@ -211,7 +203,7 @@ def outcome_change(
     by_scatter = (blocks.single_sd(unit_sd), short.noise * math.sqrt(short.length))
     min_gain, own = (unit_margin if margin is not None else min_sd * sd for sd in by_scatter)
     share, chance = short.fall(own, sure=anew or blocks is fine)
-    answer: Answer = "lost" if chance <= SIGNIFICANCE_LEVEL else _answer(blocks, min_gain)
+    answer: Answer = "lost" if chance <= 0.01 else _answer(blocks, min_gain)
     end = short.course[-1] if answer == "lost" else blocks.tail.mean()
     levels: tuple[float, ...] = blocks.head.mean(), end, short.course.max()
     levels = (*(level + centre for level in levels), gain - half, gain + half)
@@ -255,11 +247,12 @@ def starts_below(values: Array) -> bool:
     fewer than 300 values and for smoothed ones, whose first values are dependent.
     """
     x, _ = scale_to_unit(clip_extremes(finite(values)))
-    count = max(x.size // 100, MIN_EARLY_VALUES)
-    if x.size < 10 * count or _memory(x) > MAX_RAW_MEMORY:
+    count = max(x.size // 100, 30)  # their mean is nearly normal
+    # Autocorrelation time, in values, if nothing smoothed them.
+    if x.size < 10 * count or _memory(x) > 1.5:
         return False
     error = float(x[count:].std()) / math.sqrt(count)
-    return float(np.median(x[count:]) - x[:count].mean()) > MIN_EARLY_SD * error
+    return float(np.median(x[count:]) - x[:count].mean()) > 3.1 * error  # one chance in a thousand
 
 
 def _answer(blocks: _Blocks, min_gain: float) -> Answer:
@@ -276,7 +269,7 @@ def _answer(blocks: _Blocks, min_gain: float) -> Answer:
 def _blocks(values: Array, *, anew: bool = False) -> _Blocks:
     shortest = max(values.size // MAX_OUTCOME_BLOCKS, 1)
     length, needed = (shortest, 1) if anew else _block_length(values)
-    start = values[: max(values.size // (2 * MAX_OUTCOME_BLOCKS), MIN_START_POINTS)]
+    start = values[: max(values.size // (2 * MAX_OUTCOME_BLOCKS), 3)]
     return _Blocks(block_means(values, length), length, needed, float(np.median(start)), anew)
 
 
@@ -341,4 +334,5 @@ def _more(points: int, gain: float, half: float, min_gain: float) -> int:
     """
     distance = max(abs(gain), abs(min_gain - gain), ROUNDING)
     ratio = (half / distance) ** 2
-    return math.ceil(points * max(ratio - 1, 0.0)) if ratio < MAX_MORE_RATIO else 0
+    # No recommendation beyond a million times the values.
+    return math.ceil(points * max(ratio - 1, 0.0)) if ratio < 1e6 else 0

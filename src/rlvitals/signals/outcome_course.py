@@ -15,8 +15,6 @@ HALF = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to 
 BLOCKS = 20
 PLAIN = 5.0  # standard deviations of a difference of blocks
 LAST = 2  # blocks, a tenth of the run
-NEWEST = 5  # values
-OUT = 0.75  # of a dip's depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +90,9 @@ def _first_level(values: Array, width: int, first_block: float) -> float:
 
 def is_back(values: Array, course: Course) -> bool:
     """See a dip that ended within the last block: the newest values have climbed out of it."""
-    newest = median(values[-max(NEWEST, course.width // 2) :]) or 0.0
+    newest = median(values[-max(5, course.width // 2) :]) or 0.0
     best, low = float(course.blocks[course.peak]), float(course.blocks[course.peak :].min())
-    return newest - low > OUT * (best - low)
+    return newest - low > 0.75 * (best - low)  # of the dip's depth
 
 
 def falls(course: Course) -> int:

@@ -26,7 +26,7 @@ def find_shared_value(values: Floats) -> Floats | None:
     equal = np.abs(usable - middle) <= 1e-6 * np.abs(middle)
     agreed = 2 * equal.sum(axis=0) > len(values)
     # Of zeros, all are equal.
-    if np.mean(agreed) < 0.9 or not np.any(middle):  # noqa: PLR2004 - a rank may differ
+    if np.mean(agreed) < 0.9 or not np.any(middle):  # a rank may differ
         return None
     reference = np.full(values.shape[1], np.nan)
     reference[np.isfinite(values).any(axis=0)] = np.where(agreed, middle, np.nan)

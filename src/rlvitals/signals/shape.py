@@ -16,7 +16,6 @@ from rlvitals.signals.trend import trend
 Shape = Literal["converged", "still falling", "still rising", "unstable", "flat"]
 
 MIN_SHAPE_POINTS = 20  # values below which a curve has no shape yet
-MIN_REVERSALS = 3  # turns by 30 % of the range that make a curve unstable
 MIN_SWING_SHARE = 0.25  # share of the median loss that swings must reach to be called unstable
 
 
@@ -70,7 +69,8 @@ def _unstable(values: Array) -> bool:
     loud = (noise_sd(values[values.size // 2 :]) or 0.0) > 0.1 * _span(values)
     # The size of a swing is relative to the loss itself, if the loss is positive.
     deep = values.min() > 0 and swings.amplitude > MIN_SWING_SHARE * float(np.median(values))
-    if (swings.reversals >= MIN_REVERSALS and deep) or (swings.ratio >= rougher and loud):
+    # Turns by 30 % of the range.
+    if (swings.reversals >= 3 and deep) or (swings.ratio >= rougher and loud):
         return True
     return _alternates(values)
 

@@ -28,7 +28,7 @@ def robust_sd(values: Array) -> float | None:
     for constants. Computed over the finite values; `None` for fewer than 2.
     """
     x = finite(values)
-    if x.size < 2:  # noqa: PLR2004
+    if x.size < 2:
         return None
     if is_constant(x):
         return 0.0

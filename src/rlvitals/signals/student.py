@@ -13,7 +13,7 @@ def t_quantile(confidence: float, freedom: float) -> float:
     p, n = 1 - confidence, max(freedom, 1.0)
     if n == 1:
         return math.tan(math.pi / 2 * confidence)
-    if n == 2:  # noqa: PLR2004
+    if n == 2:
         return math.sqrt(2 / (p * (2 - p)) - 2)
     a = 1 / (n - 0.5)
     b = 48 / a**2
@@ -23,7 +23,7 @@ def t_quantile(confidence: float, freedom: float) -> float:
     if y > 0.05 + a:
         x = NormalDist().inv_cdf(p / 2)
         y = x * x
-        if n < 5:  # noqa: PLR2004
+        if n < 5:
             c += 0.3 * (n - 4.5) * (x + 0.6)
         c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b
         y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x

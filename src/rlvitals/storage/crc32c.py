@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 ALL_ONES = 0xFFFFFFFF
 MASK_DELTA = 0xA282EAD8
 LANE_BYTES = 64
-MAX_CHECKSUM_BATCH_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
-MIN_VECTOR_BYTES = 2048  # below it, a loop over bytes is faster than setting up the lanes
 
 
 def _byte_table() -> NDArray[np.uint32]:
@@ -67,7 +65,7 @@ def pair_term(distance: int) -> NDArray[np.uint32]:
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of some bytes."""
-    if len(data) >= MIN_VECTOR_BYTES:
+    if len(data) >= 2048:  # for fewer bytes a loop is faster than setting up the lanes
         return int(
             checksums(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))[0]
         )
@@ -88,7 +86,7 @@ def checksums(
     for level in sorted(set(levels.tolist())):
         indices = np.flatnonzero(levels == level)
         width = LANE_BYTES << max(level, 0)
-        batch_size = max(MAX_CHECKSUM_BATCH_BYTES // width, 1)
+        batch_size = max(2**19 // width, 1)  # together they fit the cache
         for first in range(0, len(indices), batch_size):
             batch = indices[first : first + batch_size]
             pieces = zip(starts[batch].tolist(), lengths[batch].tolist(), strict=True)
@@ -115,7 +113,7 @@ def _crc_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]
         distance *= 2
     crcs: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
     for index, piece in enumerate(pieces):
-        if len(piece) < 4:  # noqa: PLR2004  # fewer than there are to invert
+        if len(piece) < 4:  # fewer than there are to invert
             crcs[index] = crc32c(piece.tobytes())
     return crcs
 

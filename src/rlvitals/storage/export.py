@@ -21,7 +21,6 @@ from rlvitals.storage.safe_files import atomic_write
 from rlvitals.types import Series
 
 EXPORT_CHUNK_ROWS = 4096  # that are turned into text together
-MAX_SHEET_ROWS, MAX_SHEET_COLUMNS = 2**20, 2**14  # of a sheet, by the file format
 
 
 def export(series: Mapping[str, Series], path: Path) -> int:
@@ -108,7 +107,8 @@ def _xlsx(rows: Grid, file: IO[bytes]) -> None:
     except ImportError:
         hint = 'pip install "rlvitals[xlsx]", or a name that ends with .csv'
         raise VitalsError("a spreadsheet needs xlsxwriter", hint=hint) from None
-    if len(rows) >= MAX_SHEET_ROWS or len(rows.keys) + 2 > MAX_SHEET_COLUMNS:
+    # The limits of the file format.
+    if len(rows) >= 2**20 or len(rows.keys) + 2 > 2**14:
         raise UsageError(
             f"{len(rows):,} rows of {len(rows.keys):,} keys are too many for a spreadsheet",
             hint="a name that ends with .parquet or .csv, or --keys",

@@ -9,8 +9,6 @@ from rlvitals.storage import tail_index
 from rlvitals.storage.missing_path import missing_path
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_COPY, RUN_FILE
 
-MAX_FOLDER_DEPTH = 12  # folders below the root
-
 
 def iter_run_folders(root: Path) -> Iterator[Path]:
     """Yield the run folders under a root, itself among them, in order of their names."""
@@ -23,7 +21,7 @@ def iter_run_folders(root: Path) -> Iterator[Path]:
             inner.clear()
             yield folder
             continue
-        deep = len(folder.parts) - base >= MAX_FOLDER_DEPTH
+        deep = len(folder.parts) - base >= 12
         inner[:] = [] if deep else sorted(entry for entry in inner if not entry.startswith("."))
 
 

@@ -60,7 +60,6 @@ SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attemp
 SELECT_UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
   WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
   OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
-SEARCH_COLUMNS = {"group": "grp", "verdict": "COALESCE(verdict, '')"}
 # Both compare ASCII letters without their case; no character of the text is special.
 CONTAINS = "instr(lower({}), lower(?))"
 ENDS_WITH = "substr(lower(key), -length(?)) = lower(?)"
@@ -380,7 +379,8 @@ def _compile(term: Term) -> tuple[str, list[str | float]]:
         case TagTerm(tag):
             return OF_TABLE.format("tags", "tag = ?"), [tag]
         case FieldTerm(field, text):
-            return CONTAINS.format(SEARCH_COLUMNS.get(field, field)), [text]
+            search_columns = {"group": "grp", "verdict": "COALESCE(verdict, '')"}
+            return CONTAINS.format(search_columns.get(field, field)), [text]
         case SettingTerm(key, operator, operand):
             column = "value" if isinstance(operand, str) else "number"
             condition = f"(key = ? OR {ENDS_WITH}) AND {column} {operator} ?"

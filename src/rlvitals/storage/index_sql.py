@@ -45,7 +45,7 @@ def ask(index: Index, query: str) -> tuple[tuple[str, ...], list[tuple[object, .
     try:
         cursor = db.execute(query)
         if cursor.description is None:
-            raise UsageError("this is no query", where=query[:200], hint="select ... from runs")
+            raise UsageError("not a query", where=query[:200], hint="select ... from runs")
         return tuple(column[0] for column in cursor.description), cursor.fetchall()
     except (sqlite3.Error, sqlite3.Warning) as error:
         hint = "the help of the command sql lists tables and columns"

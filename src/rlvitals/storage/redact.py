@@ -16,10 +16,8 @@ from typing import TypeVar, cast
 from rlvitals.storage import redact_patterns as kinds
 
 REDACTED = "[redacted]"
-MAX_REDACT_DEPTH = 32  # levels of nested settings
 MAX_NAME_LETTERS = 64  # letters of a name before and after its telling word
 STRONG_KINDS = frozenset({"any", "text"})  # what a name alone makes a secret
-MIN_QUOTED_LETTERS = 8  # of a quoted text that a weak name makes a secret
 
 MappingT = TypeVar("MappingT", bound=Mapping[str, object])
 
@@ -203,7 +201,7 @@ def _home_paths() -> tuple[str, ...]:
 
 
 def _redact_value(name: str, value: object, depth: int) -> object:
-    if depth >= MAX_REDACT_DEPTH:
+    if depth >= 32:
         return REDACTED
     if isinstance(value, Mapping):
         return _redact_mapping(name, value, depth)
@@ -257,7 +255,7 @@ def _redact_list(name: str, values: Sequence[object], depth: int) -> list[object
     """Redact a list, which may be a command line or a pair of name and value."""
     clean: list[object] = []
     flag = ""  # the word before, where it names the next one
-    is_pair = len(values) == 2  # noqa: PLR2004 - of name and value
+    is_pair = len(values) == 2  # of name and value
     if is_pair and isinstance(values[0], str) and kinds.strength(values[0]) in STRONG_KINDS:
         flag = values[0]
     for value in values:
@@ -339,7 +337,7 @@ def _mask_assignment(match: re.Match[str]) -> str:
     name, sep, quote = match["name"], match["sep"], match["quote"]
     value = match["inner"] if quote else match["bare"]
     spaced = not set(sep) & set("=:")
-    if spaced and (len(match["dash"]) < 2 or value.startswith("--")):  # noqa: PLR2004 - "--"
+    if spaced and (len(match["dash"]) < 2 or value.startswith("--")):  # "--"
         return match[0]
     tail = ""
     if not quote and not match["dash"]:
@@ -361,7 +359,7 @@ def _is_assigned_secret(match: re.Match[str], value: str) -> bool:
         return True
     shell = name.rpartition("/")[2].upper() == name and match["sep"].strip("\\\"'") == "="
     if match["quote"]:
-        return strength != "token" or (" " not in value and len(value) >= MIN_QUOTED_LETTERS)
+        return strength != "token" or (" " not in value and len(value) >= 8)
     if shell:
         return True
     if FUNCTION_CALL.match(value) or PROGRAM_VARIABLE.match(value):

@@ -215,7 +215,7 @@ def is_random(value: str) -> bool:
     if PATH_START.match(value) or value.count("/") > 1:
         return False
     digits = sum(letter.isdigit() for letter in value)
-    return digits >= 2 and any(letter.isalpha() for letter in value)  # noqa: PLR2004 - "v2" has one
+    return digits >= 2 and any(letter.isalpha() for letter in value)  # "v2" has one
 
 
 def is_drawn(value: str) -> bool:

@@ -79,5 +79,5 @@ def _parse_operand(text: str, operator: str, value: str) -> float | str:
     if not math.isnan(number):
         return number
     if operator not in {"=", "!="}:
-        raise UsageError(f"{value!r} is no number", where=text) from None
+        raise UsageError(f"{value!r} is not a number", where=text) from None
     return value

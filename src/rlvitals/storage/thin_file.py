@@ -22,9 +22,6 @@ from rlvitals.storage.safe_files import sync
 from rlvitals.storage.tiers import POINTS_PER_BUCKET, TIER_BYTES_PER_BUCKET, Tier
 from rlvitals.types import Series
 
-POINT_BYTES = 32  # of a stored point: step, time, place, value
-MAX_THINNED_SHARE = 0.5  # of a file's bytes: thinning that leaves more is not worth its points
-
 
 class NotThinnedError(Exception):
     """A file cannot be thinned; the message is the reason."""
@@ -47,9 +44,10 @@ def estimate(file: BlockFile, buckets: int) -> tuple[int, int]:
     content = _count_content(file)
     after = content.media_bytes
     for count in content.points.values():
-        after += POINT_BYTES * min(count, POINTS_PER_BUCKET * buckets)
+        after += 32 * min(count, POINTS_PER_BUCKET * buckets)  # step, time, place, value
         after += TIER_BYTES_PER_BUCKET * min(count, buckets)
-    return size, after if after <= MAX_THINNED_SHARE * size else size
+    # Thinning that leaves more than half is not worth its points.
+    return size, after if after <= 0.5 * size else size
 
 
 def _count_content(file: BlockFile) -> _Content:
@@ -122,7 +120,7 @@ def _list_keys(source: PackedFile) -> list[str]:
 def _write_metric(
     source: PackedFile, key: str, number: int, buckets: int, target: IO[bytes]
 ) -> _Metric:
-    """Write the points that stay of a metric, under a key table of its own, and its tier."""
+    """Write the remaining points of a metric, with their own key table, and its tier."""
     column = source.placed_series(key)
     if column is None:
         raise NotThinnedError(f"{key} cannot be read")

@@ -155,7 +155,7 @@ class Thinner:
             return
         # A copy: no view holds the block that it was read from.
         self._waiting.append(series.where(np.arange(len(series))))
-        if len(self._waiting) >= 64:  # noqa: PLR2004 - a row each, of a run that grows slowly
+        if len(self._waiting) >= 64:
             self._waiting = [concatenate_series(self._waiting)]
 
     @property

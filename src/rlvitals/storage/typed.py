@@ -12,7 +12,6 @@ FieldT = TypeVar("FieldT")
 MAX_JSON_DEPTH = 64  # levels of nesting: consumers recurse
 INT64_RANGE = range(-(2**63), 2**63)
 MAX_FIELD_NOTES = 8  # dropped fields that a person reads of
-MAX_EPOCH_SECONDS = 253_402_300_799.0  # seconds since the epoch: the last of the year 9999
 MAX_FLOAT_INTEGER = 2**1023  # integers up to here convert to float64
 
 
@@ -71,7 +70,8 @@ def seed(value: object) -> int | None:
 
 def moment(value: object) -> float:
     """Return seconds since the epoch, 0 to the year 9999. Raises ValueError."""
-    if not 0.0 <= (seconds := number(value)) <= MAX_EPOCH_SECONDS:
+    # To the last second of the year 9999.
+    if not 0.0 <= (seconds := number(value)) <= 253_402_300_799.0:
         raise WrongTypeError("is not a time in seconds since the epoch")
     return seconds
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from rlvitals.storage.frames import Kind
 
 MAX_PENDING_BYTES = 256 << 20  # of a run: all that waits for its disk and for its sinks
-TARGET_SHARE = 0.75  # of the bound, to which a full outbox is cut: not at every block anew
 MAX_WRITE_PARTS = 512  # of one write: systems take 1,024 at least
 # What is dropped first where memory ends: numbers outlive texts, and settings outlive numbers.
 DROP_ORDER = (
@@ -110,7 +109,8 @@ class WriteBuffer:
                 break
             remaining: deque[_Block] = deque()
             for block in self._blocks:
-                if block.kind in kinds and not self._budget.fits(0, TARGET_SHARE):
+                # A full outbox is cut to 75 %, not again at every block.
+                if block.kind in kinds and not self._budget.fits(0, 0.75):
                     self._grow(-block.size)
                     self.dropped[block.kind] += block.rows or 1
                 else:

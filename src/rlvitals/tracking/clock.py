@@ -25,7 +25,7 @@ def now(text: str = "") -> float:
     # Beyond the year 4000 a date cannot be written any more.
     if isfinite(seconds) and 0 <= seconds < 2.0**37:
         return seconds
-    raise UsageError(f"{text!r} is no moment", where="--now", hint="--now 2026-01-31T12:00:00Z")
+    raise UsageError(f"{text!r} is not a time", where="--now", hint="--now 2026-01-31T12:00:00Z")
 
 
 def date(seconds: float) -> str:

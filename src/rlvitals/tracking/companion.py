@@ -1,4 +1,4 @@
-"""Start commands of rlvitals beside a run that is recorded, as processes of their own.
+"""Start commands of rlvitals as separate processes while a run is recorded.
 
 `rlvitals follow PATH` judges the run, sends alerts and asks the run to stop. A process takes no
 time from the training loop's interpreter and outlives it, so that the end of a killed training is

@@ -109,7 +109,7 @@ def job(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the job that a scheduler started this process in: its id, index, node and restarts.
 
     Of Slurm; of Ray, alone or within the others; and of Kubernetes, where `JOB_NAME`, `NODE_NAME`
-    and `JOB_RESTARTS` are set by the job's own file: a container is told no more than its index.
+    and `JOB_RESTARTS` are set by the job's own file: a container knows only its index.
     Empty outside of them.
     """
     if "SLURM_JOB_ID" in variables:

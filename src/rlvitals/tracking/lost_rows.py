@@ -1,6 +1,6 @@
 """Count logged data that was lost, by kind, and report it at the first loss and at the end.
 
-Each loss is a note of the run. A person is told by `logging`, which prints to stderr where a
+Each loss is a note of the run. `logging` reports it, which prints to stderr where a
 program does not set it up.
 """
 

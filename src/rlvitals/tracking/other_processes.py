@@ -7,9 +7,6 @@ from rlvitals.tracking import heartbeat, liveness
 from rlvitals.tracking.heartbeat import Beat
 from rlvitals.types import Process
 
-MIN_BEATS = 2  # of another process that must be seen to arrive: the last one may be its end
-FRESH_BEAT_SECONDS = 30.0  # three beats
-
 
 class OtherProcesses:
     """Watches the other attempts of a run; `look` is to be called now and then."""
@@ -29,7 +26,7 @@ class OtherProcesses:
             time, count = self._beats.get(beat.attempt, (beat.time, 0))
             if beat.time != time:
                 count += 1
-                if count == MIN_BEATS:
+                if count == 2:  # the last one may be its end
                     certain.append(beat)
             self._beats[beat.attempt] = beat.time, count
         return certain
@@ -45,7 +42,7 @@ def recording(folder: Path, time_now: float) -> tuple[Beat, ...]:
     """Return the newest beat of each process that records into a run's folder now."""
     newest: dict[tuple[str, str, str, int], Beat] = {}
     for beat in _beats(folder):
-        is_fresh = beat.exit_code is None and time_now - beat.time < FRESH_BEAT_SECONDS
+        is_fresh = beat.exit_code is None and time_now - beat.time < 30.0  # three beats
         if is_fresh and _is_alive(beat, time_now):
             writer = beat.writer  # a process may record several attempts, one after the other
             newest[writer.host, writer.boot, writer.namespace, writer.pid] = beat

@@ -14,9 +14,6 @@ from rlvitals.storage import redact
 from rlvitals.tracking.sinks.sink import OpenSink, Rows
 from rlvitals.types import Histogram, Table, Text
 
-MAX_NAME_LAYOUTS = 10_000  # remembered; the dictionary is emptied when names are new at every step
-MAX_RENAMED_METRICS = 10_000  # names with a secret that get a number each; the others share one
-
 
 class Names:
     """Metric names without secrets. A name is looked at once, with the first row that has it."""
@@ -33,7 +30,7 @@ class Names:
         if clean is None:
             names = tuple(map(self.name, keys))
             clean = keys if names == keys else names
-            if len(self._layouts) >= MAX_NAME_LAYOUTS:
+            if len(self._layouts) >= 10_000:  # names are new at every step
                 self._layouts.clear()
             self._layouts[keys] = clean
         return clean
@@ -43,7 +40,7 @@ class Names:
         clean = redact.text(raw)
         if clean == raw:
             return raw
-        if raw not in self._renamed and len(self._renamed) < MAX_RENAMED_METRICS:
+        if raw not in self._renamed and len(self._renamed) < 10_000:  # the others share one number
             count, base = 1, clean
             while clean in self._taken:
                 count += 1

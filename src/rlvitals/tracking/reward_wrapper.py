@@ -16,7 +16,6 @@ from rlvitals.tracking.run import Run
 
 CallParams = ParamSpec("CallParams")
 ResultT = TypeVar("ResultT")
-PAIR_LENGTH = 2  # of a total and its parts
 
 
 def observe(
@@ -114,7 +113,8 @@ class _CallStats:
 
     def _add_value(self, value: Any) -> bool:  # noqa: ANN401 - anything a reward function returns
         """Add a returned value to its components; return whether it is a batch."""
-        if isinstance(value, tuple) and len(value) == PAIR_LENGTH and isinstance(value[1], Mapping):
+        # A total and its parts.
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping):
             is_batch = self._add_component(self.name, value[0])
             return self._add_components(value[1]) or is_batch
         if isinstance(value, Mapping):

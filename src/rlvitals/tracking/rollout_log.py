@@ -3,7 +3,7 @@
     <run>/rollouts/0001-0-0000.jsonl.zst   attempt, rank, number
 
 The caller's thread copies samples into a queue; the run's own thread removes secrets, packs and
-writes them. Each write is a frame of its own, so that a crash loses no frame before it, and a
+writes them. Each write is a separate frame, so that a crash loses no frame before it, and a
 sample can be read without the rest of its file.
 """
 
@@ -27,7 +27,6 @@ else:
 
 MAX_ROLLOUTS_FILE_BYTES = 64 << 20
 MAX_QUEUE_BYTES = 64 << 20  # of samples that wait to be written
-MAX_FRAME_SAMPLES = 64  # a sample is read by unpacking its frame
 Sample = dict[str, object]
 
 
@@ -82,7 +81,7 @@ class RolloutLog:
     def _write_queue(self) -> None:
         while self._queue:
             samples: list[Sample] = []
-            while self._queue and len(samples) < MAX_FRAME_SAMPLES:
+            while self._queue and len(samples) < 64:  # a sample is read by unpacking its frame
                 size, sample = self._queue.popleft()
                 self._removed += size
                 samples.append(sample)

@@ -60,7 +60,7 @@ class Batcher:
         if keys not in self._checked:
             if not all(isinstance(key, str) for key in keys):
                 return False
-            if len(self._checked) >= 10_000:  # noqa: PLR2004 - names made anew at every step
+            if len(self._checked) >= 10_000:  # names made anew at every step
                 self._checked.clear()
             self._checked.add(keys)
         return True

@@ -1,6 +1,6 @@
-"""Run a sink on a thread of its own, so that a slow sink blocks no other.
+"""Run a sink on its own thread, so that a slow sink blocks no other.
 
-A person is told by `logging` that a sink fails: when it first does, and at the end of the run.
+A failing sink is reported by `logging`: at its first failure, and at the end of the run.
 """
 
 import logging
@@ -15,7 +15,6 @@ from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking.sinks.sink import OpenSink
 from rlvitals.tracking.warnings_log import Notes
 
-MAX_QUEUE_SHARE = 0.5  # of the budget, that calls may fill which wait for slow sinks
 SINK_CLOSE_SECONDS = 20.0  # seconds that the sinks of a finished run have
 MAX_REASON_LETTERS = 160  # characters of why: an error's text may be a page
 logger = logging.getLogger(__name__)
@@ -44,7 +43,8 @@ class SinkWorker:
 
     def put(self, call: Call, size: int = 0, rows: int = 1) -> None:
         """Queue a call of so many bytes, unless too much is pending."""
-        if size and not self._budget.fits(size, MAX_QUEUE_SHARE):
+        # Calls that wait for slow sinks fill at most half of the budget.
+        if size and not self._budget.fits(size, 0.5):
             self._fails("too slow, rows left out", rows)
             return
         self._budget.used += size

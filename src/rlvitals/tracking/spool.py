@@ -29,7 +29,6 @@ URL = re.compile(r"\w+://.+")
 UPLOAD_STATE_FILE = ".bucket.state"  # in the run folder: how far the upload is
 NODE_FOLDER = ".bucket"  # in a bucket's copy: each node's manifest and run.json
 MAX_FINISH_SECONDS = 60.0  # that the end of a run waits for its upload
-MAX_OFFLINE_SECONDS = 10.0  # the same, where the bucket cannot be reached
 ROOM_SECONDS = 5.0  # between two looks at how much waits for the bucket
 
 
@@ -114,7 +113,7 @@ def _wait(folder: Path, url: str, process: "subprocess.Popen[bytes]") -> None:
     state: Mapping[str, Any] = {}
     while (waited_s := clock.monotonic() - begin_s) < MAX_FINISH_SECONDS:
         state = read_state(folder)
-        is_offline = state.get("error") and waited_s > MAX_OFFLINE_SECONDS
+        is_offline = state.get("error") and waited_s > 10.0  # the bucket cannot be reached
         if state.get("done") or is_offline or process.poll() is not None:
             break
         clock.sleep(0.05)

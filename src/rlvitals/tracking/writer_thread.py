@@ -19,14 +19,8 @@ from rlvitals.tracking.sink_worker import SinkWorker
 from rlvitals.tracking.sinks.sink import OpenSink, Rows
 from rlvitals.tracking.warnings_log import Notes, error_text
 
-BURST_ROWS = 1200  # logged faster than flushed: laid out in about 1.5 ms for 20 numbers a row
-CHUNK_ROWS = 65_536  # laid out before they are handed to the disk: they are in memory twice
 # Of a pending row, of each number in its dict, of a call without its content.
 ROW_BYTES, NUMBER_BYTES, MESSAGE_BYTES = 200, 100, 500
-CONTENT_SHARE = 0.75  # of the budget, that texts, tables and histograms may fill
-DURABLE_SECONDS = 2.0  # seconds that a durable log waits for another thread's write
-BLOCKED_SECONDS = 0.2  # of one write, after which the disk is blocked and callers do not wait
-CATCH_UP_SECONDS = 0.005  # seconds that a loop faster than its recorder lets it catch up
 MAX_CATCH_UP_SECONDS = 0.25  # seconds that such a loop waits where the budget is half used
 
 Message = Callable[[OpenSink], None]
@@ -67,7 +61,7 @@ class WriterThread:
         self.rows: list[object] = []  # step, time, dict, None; step, time, dict, None; ...
         self.gather: Callable[[], object] = int  # brings rows that wait elsewhere; this: nothing
         self.written: list[object] = []  # rows that the native sink has: they are the others' still
-        self.limit = ROW_FIELDS * BURST_ROWS
+        self.limit = ROW_FIELDS * 1200  # laid out in about 1.5 ms for 20 numbers a row
         self.messages: deque[tuple[int, Message]] = deque()  # bytes and call
         self.budget = Budget() if budget is None else budget
         self.notes = notes
@@ -130,9 +124,7 @@ class WriterThread:
         self._awaited = True
         self._orders.put(None)
         # The further behind, the longer: the thread may be short of a processor.
-        if not self._room.acquire(
-            timeout=min(CATCH_UP_SECONDS * waiting / self.limit, MAX_CATCH_UP_SECONDS)
-        ):
+        if not self._room.acquire(timeout=min(0.005 * waiting / self.limit, MAX_CATCH_UP_SECONDS)):
             self._tried = waiting  # once more only after as many rows again
         self._awaited = False
 
@@ -151,7 +143,8 @@ class WriterThread:
     @property
     def _is_blocked(self) -> bool:
         start = self._writing_since
-        return bool(start) and time.monotonic() > start + BLOCKED_SECONDS
+        # A write of 0.2 s: the disk is blocked, and callers do not wait.
+        return bool(start) and time.monotonic() > start + 0.2
 
     def _room_for_rows(self) -> int:
         """Return how many items of rows may wait, were all as large as the newest."""
@@ -180,7 +173,8 @@ class WriterThread:
     def send(self, message: Message, kind: str = "events", size: int = 0) -> None:
         """Queue a call for every sink at the next flush; `size`: bytes of its content."""
         size += MESSAGE_BYTES
-        if self.budget.fits(size, 1.0 if kind in {"events", "settings"} else CONTENT_SHARE):
+        # Texts, tables and histograms fill at most 75 % of the budget.
+        if self.budget.fits(size, 1.0 if kind in {"events", "settings"} else 0.75):
             self.budget.used += size
             self.messages.append((size, message))
         else:
@@ -204,7 +198,8 @@ class WriterThread:
         """Wait until all logged data is with the system, for durable runs."""
         if self._stuck:
             self.notes.add("a durable row waits in memory: the disk blocks")
-        elif not self._order(None, DURABLE_SECONDS, all_sinks=False) and self.alive:
+        elif not self._order(None, 2.0, all_sinks=False) and self.alive:
+            # Another thread's write may take 2 s.
             self._stuck = True
 
     def flush(self, timeout: float) -> bool:
@@ -293,7 +288,8 @@ class WriterThread:
         remaining, is_first = len(self.rows), True
         while remaining > 0 or is_first:
             with self._taking:
-                flat, written = self.rows[: ROW_FIELDS * CHUNK_ROWS], self.written[:]
+                # So many at once: they are in memory twice.
+                flat, written = self.rows[: ROW_FIELDS * 65_536], self.written[:]
                 if flat:  # said before they are gone: who counts on finds it here or there
                     self.last_step = flat[-ROW_FIELDS]  # type: ignore[assignment]
                 del self.rows[: len(flat)]

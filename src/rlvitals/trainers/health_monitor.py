@@ -6,7 +6,6 @@ from pathlib import Path
 
 import rlvitals
 
-MIN_GROWTH_SHARE = 0.05  # of the run: so far apart are two diagnoses at least
 MAX_TIME_SHARE = 0.02  # of the time: so much do they take at most
 
 
@@ -37,7 +36,8 @@ class HealthMonitor:
 
     def is_due(self, step: int) -> bool:
         """Return True if a diagnosis is due."""
-        if not self._every or step - self._step < MIN_GROWTH_SHARE * self._total:
+        # Two diagnoses are at least 5 % of the run apart.
+        if not self._every or step - self._step < 0.05 * self._total:
             return False
         return time.monotonic() - self._then >= max(self._every, self._cost / MAX_TIME_SHARE)
 

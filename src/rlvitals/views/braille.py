@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from rlvitals.types import Series
 
-BRAILLE_BLANK = 0x2800
 # Bits of a character's dots: [4 rows, 2 columns], as Unicode numbers them.
 DOT_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
@@ -26,7 +25,8 @@ def draw(series: Series, columns: int, rows: int) -> list[str]:
         for column in np.flatnonzero(np.isfinite(lows)):
             dots[heights[0][column] : heights[1][column] + 1, column] = True
     blocks = dots[::-1].reshape(rows, dot_rows, columns, dot_columns)
-    codes = BRAILLE_BLANK + np.einsum("rdcx,dx->rc", blocks.astype(np.int64), DOT_BITS)
+    # The blank Braille pattern.
+    codes = 0x2800 + np.einsum("rdcx,dx->rc", blocks.astype(np.int64), DOT_BITS)
     return ["".join(map(chr, line)) for line in codes.tolist()]
 
 

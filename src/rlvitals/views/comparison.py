@@ -12,14 +12,13 @@ from rlvitals.comparison.grouping import PATH_KEY, format_setting
 from rlvitals.comparison.result import Against, Comparison, RunScore, verdict
 from rlvitals.comparison.result import Group as Runs
 from rlvitals.comparison.statistics import Interval
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, join_first
 from rlvitals.rules import standing
 from rlvitals.views import phrases
 from rlvitals.views.console import COLUMN_GAP, grid
 
 COMPARISON_COLOURS = {"better": "green", "worse": "red", "cannot tell": "magenta"}
 MAX_VERDICT_LINES = 5  # with more groups, undecided verdicts are counted
-MAX_NAMED_RUNS = 3  # in one line
 
 
 def comparison(result: Comparison) -> RenderableType:
@@ -178,10 +177,7 @@ def _failures(result: Comparison) -> Iterator[str]:
             if run.failed:
                 by_reason.setdefault((run.failed, run.score), []).append(run.name)
         for (reason, score), names in by_reason.items():
-            suffix = (
-                f" and {len(names) - MAX_NAMED_RUNS} more" if len(names) > MAX_NAMED_RUNS else ""
-            )
-            names_text = f"{', '.join(names[:MAX_NAMED_RUNS])}{suffix} of {group.label}"
+            names_text = f"{join_first(names, 3)} of {group.label}"
             yield f"{names_text}: {reason}; counts as {_number(score)}"
 
 
@@ -211,7 +207,7 @@ def _beats(pair: Against) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"  # noqa: PLR2004 - digits
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"  # digits
 
 
 def _span(interval: Interval) -> str:

@@ -28,7 +28,7 @@ def headline(result: Comparison) -> str:
     ):  # fmt: skip
         names = [pair.group for pair in result.against if pair.word == verdict]
         if names:
-            is_short = len(result.against) <= 3  # noqa: PLR2004 - names fit into a headline
+            is_short = len(result.against) <= 3  # names fit into a headline
             texts.append(f"{' and '.join(names) if is_short else len(names)} {text}")
     return f"Against {reference}: {', '.join(texts)}"
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rlvitals.diagnosis.baseline import FAILED, UNTOLD, Gone, Judged, entries
 from rlvitals.diagnosis.engine import Diagnosis
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, join_first
 
 Read = Sequence[tuple[str, Diagnosis]]  # runs by name
 MAX_LISTED_CHANGES = 12  # findings in one message
@@ -27,18 +27,13 @@ def baseline_lines(runs: Read, missing_by_file: Mapping[str, Sequence[Gone]]) ->
     for file, missing in missing_by_file.items():
         if missing:
             command = f"--write-baseline {file}"
-            names = ", ".join(
-                f"{entry.known.rule} in {entry.run}" for entry in missing[:MAX_LISTED_CHANGES]
-            )
-            more = (
-                f" and {len(missing) - MAX_LISTED_CHANGES} more"
-                if len(missing) > MAX_LISTED_CHANGES
-                else ""
+            names = join_first(
+                [f"{entry.known.rule} in {entry.run}" for entry in missing], MAX_LISTED_CHANGES
             )
             verb = "is" if len(missing) == 1 else "are"
             messages.append(
                 f"{len(missing)} of the baseline's findings {verb} gone: rewrite it ({command}): "
-                f"{names}{more}"
+                f"{names}"
             )
     return messages
 
@@ -67,7 +62,7 @@ def _new(runs: Read) -> list[str]:
 def muted_lines(runs: Read) -> list[str]:
     """Return a message on the muted findings of several runs; none for a single run."""
     hits = [(name, mute) for name, diagnosis in runs for mute in diagnosis.muted]
-    if len(runs) < 2 or not hits:  # noqa: PLR2004 - several
+    if len(runs) < 2 or not hits:  # several
         return []
     names = "; ".join(
         f"{mute.rule.name} in {name} ({mute.reason})" for name, mute in hits[:MAX_LISTED_CHANGES]

@@ -195,7 +195,7 @@ def plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each kin
 
 def _members(value: object) -> dict[str, Json]:
     if isinstance(value, type) or not is_dataclass(value):
-        raise TypeError(f"{value!r} is no noun")
+        raise TypeError(f"{value!r} cannot be written as JSON")
     return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
 
 

@@ -21,8 +21,6 @@ from rlvitals.types import Trace
 from rlvitals.views.console import COLUMN_GAP
 from rlvitals.views.phrases import number
 
-MIN_TEXT_COLUMNS = 24  # of the wrapped cells, which are unreadable below
-
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -38,7 +36,8 @@ class Columns:
             max(cell_len(head), *(cell_len(row[i].plain) for row in self.rows))
             for i, head in enumerate(self.heads[: self.whole])
         ]
-        if sum(widths) + COLUMN_GAP * len(widths) + MIN_TEXT_COLUMNS <= options.max_width:
+        # Wrapped cells are unreadable below 24 columns.
+        if sum(widths) + COLUMN_GAP * len(widths) + 24 <= options.max_width:
             yield self._table()
             return
         yield Text(", ".join(self.heads), "dim")

@@ -56,9 +56,9 @@ def spans(text: str) -> Text:
     """Render **bold** and `code`."""
     line = Text()
     for piece in INLINE_MARKUP.split(text):
-        if piece.startswith("**") and len(piece) > 4:  # noqa: PLR2004 - the marks themselves
+        if piece.startswith("**") and len(piece) > 4:  # the marks themselves
             line.append(harmless(piece[2:-2]), "bold")
-        elif piece.startswith("`") and len(piece) > 2:  # noqa: PLR2004 - the same
+        elif piece.startswith("`") and len(piece) > 2:  # the same
             line.append(harmless(piece[1:-1]), "cyan")
         else:
             line.append(harmless(piece))

@@ -10,8 +10,6 @@ from rlvitals.types import Trace
 from rlvitals.views import phrases
 from rlvitals.views.sparkline import sparkline
 
-SIGN_ICONS = {"good": "✅", "bad": "❌", "neutral": "▫️", "unknown": "❔"}
-
 
 def diagnosis(result: Diagnosis) -> str:
     """Return the complete report."""
@@ -20,13 +18,14 @@ def diagnosis(result: Diagnosis) -> str:
 
 def answer(diagnosis: Diagnosis) -> list[str]:
     """Return the lines of the verdict and its reasons."""
+    icons = {"good": "✅", "bad": "❌", "neutral": "▫️", "unknown": "❔"}
     return [
         f"## {diagnosis.verdict.word.value.upper()}: {safe(diagnosis.verdict.why)}",
         "",
         f"{safe(phrases.headline(diagnosis))} · {phrases.counts(diagnosis)}",
         *filter(None, (phrases.liveness(diagnosis),)),
         "",
-        *(f"- {SIGN_ICONS[s.sign]} {safe(s.text)}" for s in diagnosis.tldr),
+        *(f"- {icons[s.sign]} {safe(s.text)}" for s in diagnosis.tldr),
     ]
 
 

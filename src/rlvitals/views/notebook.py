@@ -23,7 +23,7 @@ from rlvitals.views.report.page import Subject
 def html(diagnosis: Diagnosis) -> str:
     """Return the report's page with header and charts, and below it the text of the terminal.
 
-    The page lies in a frame of its own: neither its style nor its script reaches the notebook. A
+    The page is in a separate frame: neither its style nor its script reaches the notebook. A
     notebook that is not trusted, and GitHub, leave frames out; the text stays.
     """
     name = harmless(diagnosis.trace.name)

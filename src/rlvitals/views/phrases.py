@@ -14,6 +14,7 @@ from rlvitals.diagnosis.replay import Retraction
 from rlvitals.diagnosis.root_cause import Alternative, Case
 from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.errors import join_first
 from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import ENOUGH
 from rlvitals.rules.rule import Curve, Finding, Severity
@@ -42,10 +43,8 @@ VERDICT_COLOURS: Mapping[Word, str] = {
 }
 
 
-MAX_KEY_CHARS = 60  # longer keys are not names
 TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers of the \d+ needed$")
 ABSENT_METRIC = re.compile(r"(\S+/\S+) is not logged")
-MAX_EXACT_NUMBER = 1e9  # larger numbers use exponents
 MAX_FURTHER_NAMES = 3  # after the first
 
 
@@ -59,7 +58,7 @@ class Line:
 
 def number(value: float) -> str:
     """Format a number with four digits, an integer with thousands separators."""
-    if abs(value) < MAX_EXACT_NUMBER and value == int(value):
+    if abs(value) < 1e9 and value == int(value):  # larger numbers use exponents
         return f"{int(value):,}"
     return f"{value:.4g}"
 
@@ -389,8 +388,5 @@ def unmapped_text(trace: Trace, max_keys: int = 8) -> str:
     keys = trace.unmapped
     if not keys:
         return ""
-    key_text = ", ".join(
-        key if len(key) <= MAX_KEY_CHARS else f"{key[:MAX_KEY_CHARS]}..." for key in keys[:max_keys]
-    )
-    suffix = f" and {len(keys) - max_keys} more" if len(keys) > max_keys else ""
-    return f"{key_text}{suffix} (rlvitals metrics PATH --unmapped)"
+    short = [key if len(key) <= 60 else f"{key[:60]}..." for key in keys]
+    return f"{join_first(short, max_keys)} (rlvitals metrics PATH --unmapped)"

@@ -15,8 +15,6 @@ from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.types import Profile
 from rlvitals.views import lists, phrases
 
-MAX_EXCLUDED_PROFILES = 3  # more are written as the profiles that it applies to
-
 
 def by_kind(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     """Group rules by their kind, the folder of their module."""
@@ -67,7 +65,7 @@ def profiles_text(rule: Rule) -> str:
     excluded = [profile for profile in Profile if not rule.applies(profile)]
     if not excluded:
         return ""
-    if len(excluded) <= MAX_EXCLUDED_PROFILES:
+    if len(excluded) <= 3:  # of more, those that it applies to are named
         return f"for every kind of training but {', '.join(excluded)}"
     return f"for {', '.join(p for p in rule.profiles if p is not Profile.UNKNOWN)}"
 

@@ -14,7 +14,6 @@ from rlvitals.rules.standing import UNTOLD
 from rlvitals.views import phrases
 from rlvitals.views.reason_table import ReasonRow, ReasonTable
 
-MAX_UNCOUNTED_RUNS = 20  # more runs get a tally
 Judged = tuple[str, Diagnosis | VitalsError]  # name and diagnosis, or error
 
 
@@ -31,7 +30,7 @@ def table(runs: Sequence[Judged]) -> RenderableType:
         for name, (_, result) in zip(names, worst_first(runs), strict=True)
     ]
     head = [Text(f"in {above}", "dim")] if above else []
-    tail = [Text(), Text(_tally(runs), "dim")] if len(runs) > MAX_UNCOUNTED_RUNS else []
+    tail = [Text(), Text(_tally(runs), "dim")] if len(runs) > 20 else []  # more runs get a tally
     return Group(*head, ReasonTable((Text("verdict"), Text("findings")), rows), *tail)
 
 

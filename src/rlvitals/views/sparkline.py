@@ -10,8 +10,6 @@ from rlvitals.types import Series
 SPARK_BLOCKS = "▁▂▃▄▅▆▇█"
 NAN_BLOCK = "·"  # rows without numbers
 EMPTY_BLOCK = " "  # no rows
-MAX_BRIDGED_GAPS = 3.0  # of the median distance of rows; longer gaps are shown
-MIN_PEAK_RATIO = 3.0  # of the range of the means, from which peaks are drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +64,8 @@ def _levels(
         where=counts > 0,
     )
     switch = np.isin(numbers, (0.0, 1.0)).all()  # drawn as the share of time it is on
-    if switch or np.ptp(numbers / size) <= MIN_PEAK_RATIO * np.nanmax(
-        np.abs(means - np.nanmedian(means))
-    ):
+    # Peaks are drawn from three times the range of the means.
+    if switch or np.ptp(numbers / size) <= 3.0 * np.nanmax(np.abs(means - np.nanmedian(means))):
         return means * size
     order = np.argsort(np.abs(numbers / size - np.median(numbers / size)), kind="stable")
     levels = np.full(width, np.nan)
@@ -84,7 +81,8 @@ def _logged_columns(
     logged[columns] = True
     gaps = np.diff(steps)
     usual = float(np.median(gaps)) if len(gaps) else 0.0
-    for i in np.flatnonzero((np.diff(columns) > 1) & (gaps <= MAX_BRIDGED_GAPS * usual)):
+    # Gaps longer than three median distances of rows are shown.
+    for i in np.flatnonzero((np.diff(columns) > 1) & (gaps <= 3.0 * usual)):
         logged[columns[i] : columns[i + 1]] = True
     return logged
 

@@ -15,7 +15,7 @@ from rlvitals.checkpoints.inspect_run import CheckpointState, Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, Chunk
 from rlvitals.checkpoints.transfer.byte_text import format_bytes
 from rlvitals.diagnosis.status import BESIDE, BRIEF, Change, Standing
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, join_first
 from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_query import job_text
@@ -29,16 +29,11 @@ if TYPE_CHECKING:  # it loads what records a run
     from rlvitals.tracking.spool import UploadCost
 
 BAR_COLUMNS = 40
-MAX_NAMED_PROBLEMS = 3  # in one line
 STATE_COLOURS: Mapping[str, str] = {
     "running": "green", "finished": "green", "unknown": "yellow", "stopped": "yellow",
     "failed": "red", "killed": "red",
 }  # fmt: skip
 CHUNK_SIGNS: Mapping[str, str] = {COMPLETED: "✓", FAILED: "✗", RUNNING: "▸"}
-SHORT_TITLES: Mapping[str, str] = {
-    "optimiser/loss": "loss",
-    "optimiser/learning_rate": "learning rate",
-}
 
 
 def one_run(standing: Standing, now_s: float, *, verbose: bool = False) -> RenderableType:
@@ -215,11 +210,8 @@ def _findings(standing: Standing) -> str:
     ]
     if not severe:
         return phrases.counts(standing.diagnosis)
-    names = ", ".join(name for name, _ in severe[:MAX_NAMED_PROBLEMS])
-    suffix = (
-        f" and {len(severe) - MAX_NAMED_PROBLEMS} more" if len(severe) > MAX_NAMED_PROBLEMS else ""
-    )
-    return f"{phrases.counts(standing.diagnosis)}: {names}{suffix}"
+    names = join_first([name for name, _ in severe], 3)
+    return f"{phrases.counts(standing.diagnosis)}: {names}"
 
 
 def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
@@ -246,9 +238,11 @@ def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
 def _name(metric: str) -> str:
     catalogued = metrics.find(metric)
     title = catalogued.title if catalogued is not None and not catalogued.family else metric
-    return SHORT_TITLES.get(
-        metric, title[:1].lower() + title[1:] if title[1:2].islower() else title
-    )
+    titles = {
+        "optimiser/loss": "loss",
+        "optimiser/learning_rate": "learning rate",
+    }
+    return titles.get(metric, title[:1].lower() + title[1:] if title[1:2].islower() else title)
 
 
 def change(entry: Change) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from rlvitals.diagnosis.training_summary import FLAT, LAST, Answered, Summary
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, join_first
 from rlvitals.types import RECORDER_NOTE_PREFIX, Profile
 from rlvitals.views import phrases
 
@@ -107,6 +107,4 @@ def _scatter(summary: Summary) -> str:
 
 
 def _names(summary: Summary) -> str:
-    names = [rule.name for rule, _ in summary.found.findings]
-    suffix = f" and {len(names) - MAX_SUMMARY_NAMES} more" if len(names) > MAX_SUMMARY_NAMES else ""
-    return f"{', '.join(names[:MAX_SUMMARY_NAMES])}{suffix}"
+    return join_first([rule.name for rule, _ in summary.found.findings], MAX_SUMMARY_NAMES)

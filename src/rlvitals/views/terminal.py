@@ -21,7 +21,6 @@ from rlvitals.views.sparkline import sparkline
 
 LABEL_COLUMNS = 14  # fits "speaks against"
 FINDING_INDENT = 2
-MAX_WAITING_RULES = 12  # with the same reason; more are counted
 
 
 def diagnosis(result: Diagnosis, width: int = DEFAULT_WIDTH, *, verbose: bool = False) -> str:
@@ -169,7 +168,7 @@ def _add_undecided_rows(rows: Table, diagnosis: Diagnosis) -> None:
     for i, (reason, waiting) in enumerate(phrases.undecided_rules(diagnosis).items()):
         names_text = (
             ", ".join(waiting)
-            if len(waiting) <= MAX_WAITING_RULES
+            if len(waiting) <= 12  # more are counted
             else f"{len(waiting)} rules (named by `rlvitals rules --coverage PATH`)"
         )
         text = Text.assemble(harmless(reason), (f": {names_text}", "dim"))

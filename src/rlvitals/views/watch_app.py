@@ -13,7 +13,7 @@ Look = Callable[[], tuple[Sequence[WatchedRun], str, float]]  # runs, head line,
 
 
 class WatchApp(App[None]):
-    """Shows runs in the colours of the terminal; `look` is called on a thread of its own."""
+    """Shows runs in the colours of the terminal; `look` is called on a separate thread."""
 
     CSS = "Screen { background: ansi_default; } #frame { width: 100%; height: 100%; }"
     ENABLE_COMMAND_PALETTE = False

@@ -16,7 +16,6 @@ from rlvitals.rules.standing import label
 from rlvitals.types import Series, Trace
 from rlvitals.views import braille, phrases
 
-WIDE_COLUMNS, FLAT_ROWS = 120, 14  # from and up to which four curves stand side by side
 MAX_VERDICT_ROWS = 2
 MAX_CURVES = 4
 CURVE_METRICS = (  # after the outcome: the first three that are logged
@@ -143,7 +142,7 @@ def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
 def _curve_lines(trace: Trace, columns: int, rows: int) -> list[Text]:
     """Return the curves: four side by side on a wide and low screen, else two by two."""
     curves = _choose_curves(trace)
-    is_flat = columns >= WIDE_COLUMNS and rows < FLAT_ROWS
+    is_flat = columns >= 120 and rows < 14  # four curves stand side by side
     across = MAX_CURVES if is_flat else 2
     groups = [curves[start : start + across] for start in range(0, len(curves), across)]
     if not groups:

@@ -69,7 +69,7 @@ class Table:
 
 def _default(width: int) -> list[str]:
     # W&B's own defaults, for tables of three columns.
-    return ["Input", "Output", "Expected"] if width == 3 else [f"c{i}" for i in range(width)]  # noqa: PLR2004 - the same
+    return ["Input", "Output", "Expected"] if width == 3 else [f"c{i}" for i in range(width)]
 
 
 class Histogram:

@@ -11,7 +11,6 @@ from typing import Any
 
 from rlvitals.readers.wandb.steps import STEP_COLUMN_UNITS, StepChoice
 
-MAX_STEP_KEY_ROWS = 2  # rows: the first may be logged before training begins
 Row = dict[str, Any]
 
 
@@ -62,7 +61,7 @@ class Axes:
     def split(self, step: int, row: Row) -> Iterator[tuple[int, Row]]:
         """Split a row by the steps of its keys."""
         self.rows += 1
-        if not self.main and self.rows <= MAX_STEP_KEY_ROWS:
+        if not self.main and self.rows <= 2:  # the first row may be logged before training begins
             self.main = next((name for name in STEP_COLUMN_UNITS if name in row), "")
         columns = {self.main, *self.choice.defined.values()}
         for name in columns & row.keys():

@@ -1,7 +1,7 @@
 """`wandb.tensorboard`, and `wandb.init(sync_tensorboard=True)`.
 
 What torch's or tensorboardX's `SummaryWriter` writes is recorded into the run. What `wandb.log`
-gets without a step stands at the step that was written last.
+gets without a step is placed at the step that was written last.
 """
 
 from typing import Any

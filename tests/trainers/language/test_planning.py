@@ -325,7 +325,7 @@ def test_a_training_says_what_it_used_beside_its_plan(mode, folder, tmp_path, mo
     said = capsys.readouterr().out
     assert said.index("plan: ") < said.index("used: ")
     assert "s an update, planned " in said
-    plan = json.loads((run / start.PLAN_FILE).read_text())
+    plan = json.loads((run / "plan.json").read_text())
     (log, *_) = rlvitals.read(run)
     peak = log.series["machine/peak_gib"]
     assert peak.steps[-1] == 3

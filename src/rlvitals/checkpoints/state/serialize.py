@@ -23,8 +23,6 @@ from rlvitals.checkpoints.state.tensors import TensorReader, TensorWriter, Unsup
 from rlvitals.errors import VitalsError
 
 Node = Any  # JSON
-# Values that do not change during a training: the program creates them again.
-STATIC_TYPES = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, Enum)
 OPAQUE_MODULES = (
     "builtins",
     "_io",
@@ -35,7 +33,6 @@ OPAQUE_MODULES = (
     "socket",
     "queue",
 )
-MAX_DEPTH = 60
 
 
 class Unsaveable(VitalsError):  # noqa: N818 - the name says what went wrong
@@ -75,7 +72,7 @@ class TreeWriter:
     def _node_of_object(self, value: object) -> Node:
         if isinstance(value, bytes):
             return {"bytes": b64encode(value).decode()}
-        if _is_static(value) or id(value) in self._inside or len(self._path) > MAX_DEPTH:
+        if _is_static(value) or id(value) in self._inside or len(self._path) > 60:
             return {"stays": True}  # created again by the program, or a cycle
         self._inside.add(id(value))
         try:
@@ -286,7 +283,9 @@ def _attributes(value: object) -> dict[str, Any] | None:
 
 
 def _is_static(value: object) -> bool:
-    return isinstance(value, STATIC_TYPES) or _module_name(value).startswith(
+    # They do not change during a training: the program creates them again.
+    static = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, Enum)
+    return isinstance(value, static) or _module_name(value).startswith(
         ("gymnasium.spaces", "gymnasium.envs.registration", "logging", "pygame", "weakref")
     )
 
@@ -325,6 +324,6 @@ def _set_generator_state(generator: Any, state: Any) -> Any:  # noqa: ANN401 - a
         generator.set_state(state)
     else:
         raise BadCheckpoint(
-            f"the state does not fit: a {type(generator).__qualname__} is no generator"
+            f"the state does not fit: a {type(generator).__qualname__} is not a generator"
         )
     return generator

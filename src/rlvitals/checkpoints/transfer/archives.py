@@ -209,7 +209,7 @@ def _tar_members(file: _LimitedReader) -> Iterator[Member]:
         for entry in tar:
             tar.members.clear()  # type: ignore[attr-defined] # else it keeps every header
             if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():
-                raise ArchiveRefused(f"{entry.name!r} is no plain file: {_entry_kind(entry)}")
+                raise ArchiveRefused(f"{entry.name!r} is not a regular file: {_entry_kind(entry)}")
             content = tar.extractfile(entry)
             if content is None:
                 raise ArchiveRefused(f"{entry.name!r} has no content")
@@ -230,7 +230,7 @@ def _zip_members(file: IO[bytes]) -> Iterator[Member]:
             mode = entry.external_attr >> 16
             if entry.is_dir() or (stat.S_IFMT(mode) not in {0, stat.S_IFREG}):
                 kind = "a link" if stat.S_ISLNK(mode) else "a folder or a device"
-                raise ArchiveRefused(f"{entry.filename!r} is no plain file: {kind}")
+                raise ArchiveRefused(f"{entry.filename!r} is not a regular file: {kind}")
             if entry.flag_bits & 1 or entry.compress_type not in {
                 zipfile.ZIP_STORED,
                 zipfile.ZIP_DEFLATED,

@@ -57,7 +57,7 @@ def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool =
                 )
     except SourceChanged as error:
         problem = f"the run changed while it was packed: {error}"
-        raise VitalsError(problem, where=str(folder), hint="the same again") from None
+        raise VitalsError(problem, where=str(folder), hint="run the same command again") from None
     result.files, result.size = len(pieces), archive.stat().st_size
     result.unpacked = sum(piece.size for piece in pieces)
     return result
@@ -65,7 +65,7 @@ def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool =
 
 def _check_archive(folder: Path, archive: Path, *, force: bool) -> None:
     if archive.is_dir():
-        raise UsageError("this is a folder, a file is needed", where=str(archive))
+        raise UsageError("a folder, not a file", where=str(archive))
     if archive.exists() and not force:
         raise UsageError("a file is there already", where=str(archive), hint="--force")
     if not archive.absolute().parent.is_dir():

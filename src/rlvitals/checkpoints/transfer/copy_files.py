@@ -16,7 +16,6 @@ from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.errors import VitalsError
 
 T = TypeVar("T")
-MAX_WHOLE_READ_BYTES = 256 << 10  # smaller files are read at once: a rewrite cannot tear them
 # What another try does not mend.
 PERMANENT_ERRNOS = (
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG, errno.ELOOP,
@@ -90,7 +89,7 @@ def read_piece(path: Path, name: str) -> Piece:
     """Read a file's size and hash. Raises SourceChanged if it was deleted, OSError."""
     try:
         size = path.stat().st_size
-        if size <= MAX_WHOLE_READ_BYTES:
+        if size <= 256 << 10:  # a small file is read at once: a rewrite cannot tear it
             data = path.read_bytes()
             content_hash = xxhash.xxh3_128_hexdigest(data)
             return Piece(name, len(data), content_hash, lambda start: iter((data[start:],)))

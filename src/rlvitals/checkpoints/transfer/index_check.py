@@ -11,8 +11,7 @@ from rlvitals.checkpoints.transfer.backup_index import Index
 from rlvitals.checkpoints.transfer.file_selection import GENERATED_FILES
 from rlvitals.checkpoints.transfer.filesystems import partial_name
 from rlvitals.checkpoints.transfer.verify_remote import MANIFEST_PATH
-
-MAX_NAMED_EXTRAS = 3  # of files in one sentence
+from rlvitals.errors import join_first
 
 
 def describe_damage(sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
@@ -45,11 +44,8 @@ def describe_extra_files(index: Index, sizes: Mapping[str, int]) -> Iterator[str
             yield f"the last {size:,} bytes of {name} are not restored: the index ends before them"
     extra = [name for name in sorted(sizes) if name not in index.files and not is_backup_file(name)]
     if extra:
-        more = (
-            f" and {len(extra) - MAX_NAMED_EXTRAS:,} more" if len(extra) > MAX_NAMED_EXTRAS else ""
-        )
-        names = ", ".join(extra[:MAX_NAMED_EXTRAS])
-        yield f"not restored, because the index does not name it: {names}{more}"
+        names = join_first(extra, 3)
+        yield f"not restored, because the index does not name it: {names}"
 
 
 def is_backup_file(name: str) -> bool:

@@ -5,8 +5,6 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-MAX_PATH_BYTES, MAX_SEGMENT_BYTES = 4096, 255  # bytes, as Linux has it
-
 
 def find_problem(name: str) -> str:
     """Return why a name is refused; "" if it is valid."""
@@ -15,7 +13,7 @@ def find_problem(name: str) -> str:
         ("it is an absolute path", path.is_absolute() or re.match(r"[A-Za-z]:", name) is not None),
         ("it leads out of the folder", ".." in path.parts),
         ("it has a backslash", "\\" in name),
-        ("it is no plain path", str(path) != name or not path.parts),
+        ("it is not a plain path", str(path) != name or not path.parts),
         ("it has characters that cannot be shown", not name.isprintable()),
         ("it is too long", not _is_short_enough(path)),
     )
@@ -46,7 +44,8 @@ def find_clashes(names: Iterable[str]) -> dict[str, str]:
 
 def _is_short_enough(path: PurePosixPath) -> bool:
     sizes = [len(segment.encode(errors="surrogatepass")) for segment in path.parts]
-    return sum(sizes) + len(sizes) <= MAX_PATH_BYTES and max(sizes, default=0) <= MAX_SEGMENT_BYTES
+    # Linux's limits, in bytes.
+    return sum(sizes) + len(sizes) <= 4096 and max(sizes, default=0) <= 255
 
 
 def _comparison_key(name: str) -> str:

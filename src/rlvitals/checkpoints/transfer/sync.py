@@ -23,7 +23,6 @@ from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage import holds
 from rlvitals.storage.run_folder import RUN_FILE
 
-MIN_TAIL_FILE_BYTES = 1 << 20  # from this size on only the new tail of a grown file is copied
 MAX_COPY_TRIES = 3  # of a file that is rewritten while it is copied
 COMPACTED_SUFFIX = ".packed.rlv"  # replaces the block file it was made from
 
@@ -346,7 +345,8 @@ def _copy_log(sync: _Sync, piece: Piece) -> Piece | None:
 
 def _can_append(sync: _Sync, piece: Piece, previous: Version) -> bool:
     size = sync.sizes.get(piece.name)
-    return size == previous.size and MIN_TAIL_FILE_BYTES <= previous.size < piece.size
+    # Of a file of 1 MiB and more, only the new tail is copied.
+    return size == previous.size and 1 << 20 <= previous.size < piece.size
 
 
 def _append(sync: _Sync, piece: Piece, previous: Version) -> bool:

@@ -23,7 +23,6 @@ from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_p
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.storage import typed
 
-MAX_SAFE_BYTES = 64 << 20  # unpacked bytes that are no bomb, whatever the ratio
 MAX_BUNDLE_FILES = 100_000
 MAX_ARCHIVE_HEADER_BYTES = 64 << 20  # bytes of what an archive announces
 MAX_ENTRY_HEADER_BYTES = 16 << 10  # bytes that a file's header may take
@@ -64,7 +63,7 @@ def unbundle(
     for a file that is no bundle, is damaged or refused, UsageError, OSError.
     """
     if not archive.is_file():
-        problem = "this is a folder, a file is needed" if archive.is_dir() else "no such file"
+        problem = "a folder, not a file" if archive.is_dir() else "no such file"
         raise UnreadableLog(problem, where=str(archive))
     limit = Limit(MAX_ARCHIVE_HEADER_BYTES + MAX_ENTRY_HEADER_BYTES)
     stream = archives.iter_members(archive, limit)
@@ -92,12 +91,12 @@ def _read_header(first: Member | None) -> _Header:
         or first.size > MAX_ARCHIVE_HEADER_BYTES
     ):
         raise ArchiveRefused(
-            "it does not begin with bundle.json, so it is no bundle of ours; "
+            "it does not begin with bundle.json, so it is not an rlvitals bundle; "
             "`tar xf` or `unzip` unpack what other programs packed"
         )
     content: Any = typed.load(b"".join(first.chunks(0)))
     if not isinstance(content, dict) or content.get("written_by") != "rlvitals":
-        raise ArchiveRefused("its bundle.json is none of rlvitals")
+        raise ArchiveRefused("its bundle.json was not written by rlvitals")
     if not isinstance(content.get("format"), int) or content["format"] > BUNDLE_FORMAT:
         raise ArchiveRefused(
             f"it is of format {content.get('format')}, written by a newer rlvitals: "
@@ -145,7 +144,7 @@ def _check_target(target: Path, *, force: bool) -> None:
 def _check_size(header: _Header, archive: Path, target: Path, ratio: float) -> None:
     """Refuse a bomb. Raises ArchiveRefused, VitalsError if the disk has no room."""
     packed_bytes = archive.stat().st_size
-    if header.size > max(MAX_SAFE_BYTES, ratio * packed_bytes):
+    if header.size > max(64 << 20, ratio * packed_bytes):  # bytes: no bomb, whatever the ratio
         raise ArchiveRefused(
             f"{packed_bytes:,} bytes announce {header.size:,}: a bomb, by more than {ratio:,.0f} "
             "to 1 (--max-ratio allows it)"

@@ -1,4 +1,4 @@
-"""Faults of the episode: where it is said to end."""
+"""Faults of the episode: where the environment reports its end."""
 
 from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import Algorithm, Fault, Onset

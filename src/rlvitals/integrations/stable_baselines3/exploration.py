@@ -13,8 +13,6 @@ import numpy as np
 import torch
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-SQUASH_EPSILON = 1e-6  # stable_baselines3/common/distributions.py, SquashedDiagGaussianDistribution
-
 
 class Exploration:
     """Evaluates the policy on its newest states."""
@@ -52,7 +50,8 @@ class Exploration:
         noise = torch.randn(mean.shape, generator=self.noise).to(mean)
         squashed = torch.tanh(mean + log_std.exp() * noise)
         density = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
-        density = density - torch.log(1 - squashed**2 + SQUASH_EPSILON)
+        # The 1e-6 of stable_baselines3/common/distributions.py.
+        density = density - torch.log(1 - squashed**2 + 1e-6)
         return {
             "rollout/entropy": -density.sum(dim=1).mean().item(),
             "rollout/policy_std": log_std.exp().mean().item(),

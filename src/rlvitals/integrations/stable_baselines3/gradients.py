@@ -13,10 +13,6 @@ from torch.nn import utils
 
 from rlvitals.integrations.guard import Guard
 
-GRAD_NORM_INTERVAL = (
-    10  # gradient steps of an optimiser that does not clip: a norm costs some 30 us
-)
-
 Broken = Callable[[str, float], None]  # told the name of a tensor, and its value
 
 
@@ -125,7 +121,7 @@ class Gradients:
     def _make_hook(self, key: str) -> Callable[..., None]:
         def hook(optimiser: torch.optim.Optimizer, *_: object) -> None:
             self.steps[key] += 1
-            if self.steps[key] % GRAD_NORM_INTERVAL == 1:
+            if self.steps[key] % 10 == 1:  # gradient steps: a norm costs about 30 us
                 self.guard("gradients", lambda: self._measure(key, optimiser))
 
         return hook

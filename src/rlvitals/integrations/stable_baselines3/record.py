@@ -43,7 +43,7 @@ class Record(BaseCallback):
     gradient norms before clipping, action counts, exploration of off-policy algorithms, all
     hyperparameters, and the logger's own keys. Training is the same, bit for bit.
     Without a run one is started, and finished when training ends; then `stop_on="error"` ends a
-    training in which an error stands, as `rlvitals.start(stop_on="error")` does.
+    training with a persistent error, as `rlvitals.start(stop_on="error")` does.
     """
 
     def __init__(

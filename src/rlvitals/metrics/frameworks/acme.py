@@ -50,13 +50,6 @@ EVALUATION_LOOP_KEYS = {
     "episode_return": Name(outcome.EVAL_RETURN, LOGGED_EPISODE),
     "episode_length": Name(outcome.EVAL_EPISODE_LENGTH, LOGGED_EPISODE),
 }
-LOOP_FAMILIES = (
-    Family(
-        r"(?:\w+/)?(env_reset|select_action|env_step)_duration_sec",
-        Name(throughput.PHASE_TIME, "seconds, mean over the episode's steps"),
-    ),
-    Family(r"(?:\w+/)?(episode)_duration", Name(throughput.PHASE_TIME, "seconds")),
-)
 # agents/jax/ppo/learning.py; jax/losses/impala.py: rlax.entropy_loss is minus the entropy
 ON_POLICY_KEYS = {
     "loss_total": Name(optimiser.LOSS, "total, mean over epochs and minibatches"),
@@ -88,7 +81,13 @@ NAMES = Table(
         **labelled(EVALUATION_LOOP_KEYS, EVALUATORS),
         **labelled(ON_POLICY_KEYS, ("", *LEARNERS)),
     },
-    families=LOOP_FAMILIES,
+    families=(
+        Family(
+            r"(?:\w+/)?(env_reset|select_action|env_step)_duration_sec",
+            Name(throughput.PHASE_TIME, "seconds, mean over the episode's steps"),
+        ),
+        Family(r"(?:\w+/)?(episode)_duration", Name(throughput.PHASE_TIME, "seconds")),
+    ),
     step_unit="environment steps",
     read_from=f"{ACME_READ_FROM}agents/jax/ppo/learning.py (ppo_loss, sgd_step),"
     " jax/losses/impala.py, agents/tf/impala/learning.py (_step)",

@@ -3,8 +3,6 @@
 from rlvitals.metrics.catalogue import outcome, policy, progress, throughput, value
 from rlvitals.metrics.frameworks.key import OVER_EPOCH, Name, Table
 
-CRITIC_ERROR = f"squared error, with any weight decay added, {OVER_EPOCH}"
-
 NAMES = Table(
     "baselines-off-policy",
     "OpenAI Baselines, DDPG and HER",
@@ -16,7 +14,9 @@ NAMES = Table(
         "rollout/Q_mean": Name(value.Q_MEAN, f"of the actions taken, {OVER_EPOCH}"),
         "eval/return": Name(outcome.EVAL_RETURN, "mean over the test episodes"),
         "train/loss_actor": Name(policy.ACTOR_LOSS, f"less Q of the actor's action, {OVER_EPOCH}"),
-        "train/loss_critic": Name(value.LOSS, CRITIC_ERROR),
+        "train/loss_critic": Name(
+            value.LOSS, f"squared error, with any weight decay added, {OVER_EPOCH}"
+        ),
         "train/success_rate": Name(outcome.SUCCESS_RATE, OVER_EPOCH),
         "test/success_rate": Name(outcome.EVAL_SUCCESS_RATE, OVER_EPOCH),
         "test/mean_Q": Name(value.Q_MEAN, f"of the test episodes, {OVER_EPOCH}"),

@@ -20,8 +20,6 @@ from rlvitals.metrics.frameworks import generic
 from rlvitals.metrics.frameworks.generic import AS_MEASURED
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-ROLLOUTS = "mean over the batch's rollouts"
-
 LOOP_ALIASES = (
     (outcome.ACCURACY, ("train_answer_accuracy", "answer_accuracy", "batch_accuracy", "acc",
                         "train_acc", "train_accuracy", "mean_accuracy", "accuracy_mean",
@@ -68,7 +66,7 @@ NAMES = Table(
     keys={
         # NeMo RL's, without the "train/" before them
         "approx_entropy": Name(exploration.ENTROPY, "estimated from sampled tokens"),
-        "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, ROLLOUTS),
+        "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, "mean over the batch's rollouts"),
         "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean over the validation set"),
         **{key: Name(metric, AS_MEASURED) for metric, keys in LOOP_ALIASES for key in keys},
     },

@@ -20,11 +20,8 @@ How = Literal["same", "values", "times", "unknown"]
 
 UNKNOWN_UNIT = "steps"  # units of a log that states none
 MIN_CLOCK_PAIRS = 5  # equal values, or rows with a time, for a translation
-MANTISSA_SCALE = 2.0**17  # compare 17 bits: a float32 and a text of six digits preserve them
 MIN_MATCHED_SHARE = 0.5  # of a column's values that the other must contain
 MIN_ORDERED_SHARE = 0.9  # of the pairs: values that are equal by chance have no order
-MAX_TIME_SLACK = 0.1  # of the steps between rows logged at the same time
-MIN_LAST_STEP_RATIO = 0.5  # of last steps: below it, the logs count different steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +118,15 @@ def _clock(source: Source, references: Sequence[tuple[int, Source]]) -> Clock:
                 return clock
     index, first = references[0]
     low, high = sorted((source.last, first.last))
-    return Clock("unknown", index) if low < MIN_LAST_STEP_RATIO * high else SAME_CLOCK
+    # Below half, the logs count different steps.
+    return Clock("unknown", index) if low < 0.5 * high else SAME_CLOCK
 
 
 def _alike(how: How, mine: Steps, theirs: Steps) -> bool:
     """Return True if two logs count the same steps within a row, or more when paired by time."""
     if how == "times":
-        slack = MAX_TIME_SLACK * max(int(np.ptp(mine)), int(np.ptp(theirs)))
+        # A tenth of the steps between rows logged at the same time.
+        slack = 0.1 * max(int(np.ptp(mine)), int(np.ptp(theirs)))
     else:
         slack = float(np.median(np.diff(np.unique(theirs)))) if np.ptp(theirs) else 0.0
     return bool(np.mean(np.abs(theirs - mine) <= slack) >= MIN_ORDERED_SHARE)
@@ -164,7 +163,8 @@ def _once(series: Series) -> Series:
     numbers = series.finite()
     mantissa, exponent = np.frexp(numbers.values)
     with np.errstate(over="ignore"):  # the largest float64, rounded up
-        rounded = np.ldexp(np.rint(mantissa * MANTISSA_SCALE), exponent)
+        # 17 bits: a float32 and a text of six digits preserve them.
+        rounded = np.ldexp(np.rint(mantissa * 2.0**17), exponent)
     values, indices, counts = np.unique(rounded, return_index=True, return_counts=True)
     indices = indices[counts == 1]
     return Series(numbers.steps[indices], numbers.times[indices], values[counts == 1])

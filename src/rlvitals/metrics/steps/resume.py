@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 
 from rlvitals.types import Outline, Series
 
-# A resume shows once or a few times in a run; a step column that goes back more often than
-# in one row of five is shuffled, not resumed.
-MAX_SEAM_SHARE = 0.2
 MIN_REPEATED_COLUMNS = 2  # columns with the same step
 
 
@@ -85,7 +82,9 @@ def straighten(series: Series) -> Straight:
     if not len(backward):
         return Straight(series)
     resumed = [int(i) for i in backward if _runs_again(steps, int(i))]
-    if len(resumed) > max(3.0, MAX_SEAM_SHARE * len(steps)):
+    # A resume shows a few times in a run. A step column that goes back more often than in one row
+    # of five is shuffled, not resumed.
+    if len(resumed) > max(3.0, 0.2 * len(steps)):
         resumed = []
     keep = np.ones(len(steps), dtype=np.bool_)
     for i in resumed:
@@ -125,4 +124,4 @@ def _runs_again(steps: np.ndarray[tuple[int], np.dtype[np.int64]], i: int) -> bo
     """Return True for a resume: the next two rows at least repeat earlier steps, in order."""
     passed = int(steps[:i].max())
     follow = steps[i : i + 2]
-    return len(follow) == 2 and bool((follow <= passed).all()) and bool(follow[1] >= follow[0])  # noqa: PLR2004
+    return len(follow) == 2 and bool((follow <= passed).all()) and bool(follow[1] >= follow[0])

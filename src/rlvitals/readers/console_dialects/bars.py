@@ -7,7 +7,7 @@ A loop may put its numbers before the bar, and Lightning draws a bar without an 
 `Loss: 0.5 | Acc: 0.75:  10%|█         | 50/500 [15:30<2:18:45, 18.47s/it]`
 `Epoch 3: : 8it [17:02, 1.20s/it, loss=1.56, v_num=0, avg_reward=-.0573]`
 
-Which bar counts the run's steps is told by its description; a bar without one counts them
+The description of a bar shows whether it counts the run's steps; a bar without one counts them
 until another takes its place before any row of numbers. A state of a bar is read when the next
 one shows, because its postfix is set after its count. Source: tqdm's `std.py`, `format_meter`.
 """

@@ -18,7 +18,6 @@ from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
 EDGE, BOX_SIDE = "│", "|"
-MAX_KEYS = 1000
 DONE = re.compile(r"Train step (\d{1,15})/(\d{1,15}) done\.")
 BOX_STEPS = ("time/total_timesteps", "total_timesteps", "total timesteps", "TimestepsSoFar")
 BOX_STEP_UNITS = {"Epoch": "epochs", "nupdates": "updates", "EpisodesSoFar": "episodes"}
@@ -43,9 +42,7 @@ class Boxes:
         elif text.startswith(EDGE):
             self._grid(page, text)
         elif (
-            (at := text.find(BOX_SIDE)) >= 0
-            and text.endswith(BOX_SIDE)
-            and len(self.pairs) < MAX_KEYS
+            (at := text.find(BOX_SIDE)) >= 0 and text.endswith(BOX_SIDE) and len(self.pairs) < 1000
         ):
             self._row(text[at:])
         elif text.endswith(("--------", "========")):
@@ -60,7 +57,7 @@ class Boxes:
     def _row(self, text: str) -> None:
         """Take `| key | value |`; what is more or less is a table of another kind."""
         cells = text[1:-1].split(BOX_SIDE)
-        if not self.open or len(cells) != 2 or not cells[0].strip():  # noqa: PLR2004 - a pair
+        if not self.open or len(cells) != 2 or not cells[0].strip():  # a pair
             self._drop()
             return
         key, cell = cells[0].strip(), cells[1].strip()

@@ -79,7 +79,9 @@ class Dicts:
         elif text.count("{") > text.count("}"):
             self.wrapped.append(said)
             widths = len(self.wrapped[0]), len(said)
-            self.cut = min(widths) >= self.min_terminal_width and abs(widths[0] - widths[1]) <= 2  # noqa: PLR2004 - a space at the edge
+            self.cut = (
+                min(widths) >= self.min_terminal_width and abs(widths[0] - widths[1]) <= 2
+            )  # a space at the edge
         elif self.wrapped or said.startswith('{"'):
             self.wrapped = []
             document = parse_object(text)

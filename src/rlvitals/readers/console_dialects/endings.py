@@ -32,14 +32,10 @@ LOGGED_TRACEBACK = re.compile(
     rf"(?:^|[\s\[|]){console_text.LEVEL_PATTERN}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$"
 )
 CAUGHT = 3
-MAX_AFTER = 40  # other lines after which a failure is not what ended the log
-MAX_TRACEBACK_LINES, MAX_TRACEBACK_LINE_LENGTH = (
-    200,
-    1000,
-)  # of a traceback that is kept, characters of each
+MAX_TRACEBACK_LINES = 200  # of a traceback that is kept
 MAX_MESSAGE = 20  # lines of an exception's message
 INTERRUPTED = re.compile(r"(?:\w+\.)*KeyboardInterrupt\b|\^C")
-# What a line says, the exit code that goes with it (None: none is told).
+# Pattern of a line, and the exit code that it implies (None: unknown).
 KILLED, ABORTED = 137, 134  # 128 + the signal's number
 SIGNALS = (
     (re.compile(r"Killed|(?:.*: line \d+: +\d+|\[\d+\][+-]?(?: +\d+)?) +Killed\b.*"), KILLED),
@@ -76,7 +72,7 @@ HINTS = (
 
 @dataclass(slots=True)
 class End:
-    """What the log has said of an end since training last went on."""
+    """Signs of an end in the log since the last row of training."""
 
     traceback: list[str] = field(default_factory=list)
     said: str = ""  # the line of a signal or of a scheduler
@@ -119,9 +115,7 @@ class End:
 
     def take(self, text: str, number: int) -> None:
         """Take a piece, without colours, on line `number` (from 1)."""
-        line = REPEATED.sub(
-            "", console_text.without_speaker(text)[:MAX_TRACEBACK_LINE_LENGTH]
-        ).rstrip()
+        line = REPEATED.sub("", console_text.without_speaker(text)[:1000]).rstrip()
         if HEADER in line:
             self._header(line, number)
         elif self.within:
@@ -132,7 +126,7 @@ class End:
     def _goes_past(self) -> None:
         """Count a line that came after a failure: after enough of them it ended nothing."""
         self.after += 1
-        if self.caught or self.after > MAX_AFTER:
+        if self.caught or self.after > 40:  # the failure did not end the log
             self._outlive()
 
     def _header(self, line: str, number: int) -> None:

@@ -4,7 +4,7 @@
 `Evaluation over 10 episodes: 123.456`                       TD3: `eval_policy`
 
 SB3's line says nothing of what the log's rows count: the boxes between such lines do. TD3's line
-holds no step. It stands after the rows of the episodes before it, whose last step is its own;
+holds no step. It follows the rows of the episodes before it, whose last step is its own;
 without such rows the evaluations are counted.
 """
 

@@ -22,7 +22,6 @@ from rlvitals.readers.console_dialects.line_forms import NUMBER
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
-MAX_SHAPES = 64
 MAX_SEGMENTS = 60
 SEGMENT = re.compile(
     r"(?P<key>[A-Za-z_][\w./@()%-]{0,80}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,3}?)"
@@ -54,7 +53,6 @@ SYMBOLS = re.compile(r"[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f]+")  # arrows, 
 RULED = re.compile(r"(?<!\S)(?:(?:-{2,}|={2,}|\*{2,}|#{2,})>?|[-=]>)(?!\S)")
 # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
 ASIDE = re.compile(r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b")
-MAX_TAIL_LENGTH = 30  # characters of words at the end, "NEW BEST"
 NO_BRACKETS = str.maketrans("", "", "[]")
 # A step-like word and its number, which every row has.
 STEPPED = re.compile(
@@ -153,7 +151,7 @@ class Pairs:
             return
         first = self.shapes.get(names)
         if first is None:
-            if len(self.shapes) < MAX_SHAPES:
+            if len(self.shapes) < 64:
                 self.shapes[names] = ({name: value for name, (value, _) in row.items()}, page.time)
             return
         if not isinstance(first, str):
@@ -196,7 +194,7 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
     tested = line_forms.EVALUATION.match(text)
     segments = _segments(text[tested.end() :] if tested else text)
-    if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
+    if not 2 <= len(segments) <= MAX_SEGMENTS:  # a step and a measure
         return None
     row: dict[str, tuple[float, float | None]] = {}
     unread_segments = 0
@@ -248,7 +246,8 @@ def _mean_of_list(match: re.Match[str]) -> str:
 def _is_tail(text: str) -> bool:
     """Return True for words at the end of a line, "NEW BEST": no pair, and no number lost."""
     holds_more = any(char.isdigit() or char in ":=" for char in text)
-    return len(text) <= MAX_TAIL_LENGTH and not holds_more and SEGMENT.fullmatch(text) is None
+    # Words at the end, "NEW BEST".
+    return len(text) <= 30 and not holds_more and SEGMENT.fullmatch(text) is None
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,6 @@ LIST = re.compile(
     r"(?:^|\s)rewards? ?[:=] ?(?:tensor\(|array\(|np\.array\()?\[([-+\d.,\seE]{1,4000})(?:\]|$)",
     re.IGNORECASE,
 )
-MIN_SAMPLES = 2
 
 
 @dataclass(slots=True)
@@ -35,7 +34,7 @@ class RewardLists:
             return
         cells = (number(cell.strip()) for cell in found[1].split(",") if cell.strip())
         rewards = [value for value in cells if value is not None]
-        if len(rewards) < MIN_SAMPLES:
+        if len(rewards) < 2:
             return
         self.batches += 1
         page.shared.notes["lists of rewards without a step: counted"] = None

@@ -35,7 +35,6 @@ FIXED_NAMES = {
 }
 PRINTED_LOSS = re.compile(r"Mean (.+) loss")
 PRINTED_EPISODE = re.compile(r"Mean episode (.+)")
-MAX_BLOCK_LINES = 300
 
 
 @dataclass(slots=True)
@@ -57,7 +56,7 @@ class Report:
         if not self.open:
             return
         self.lines += 1
-        if page.text.lstrip().startswith("ETA:") or self.lines > MAX_BLOCK_LINES:
+        if page.text.lstrip().startswith("ETA:") or self.lines > 300:
             self.open = False
             page.add(self.step, self.pairs, "iterations")
         elif found := COMPUTATION.search(page.text):

@@ -5,7 +5,7 @@
     cursor = pieces.position()              # after the last complete piece
 
 A progress bar writes its whole history between two newlines, each state after a carriage
-return: each state is a piece. What stands after the last break is still being written.
+return: each state is a piece. Text after the last break is still being written.
 """
 
 import json
@@ -84,7 +84,7 @@ def message(text: str) -> str:
 
 
 def printed_at(text: str) -> float:
-    """Return the date that stands before a message, in epoch seconds; NaN where there is none.
+    """Return the date before a message, in epoch seconds; NaN where there is none.
 
     A date without a zone is the local time of this machine, as loggers print it.
     """

@@ -57,7 +57,7 @@ class Scheduler:
         elif kind in {"update", "rollout"}:
             fields = dict(FIELD.findall(page.text.partition("]")[2]))
             step = fields.pop("step", "")
-            if step.isdecimal() and len(step) < 16:  # noqa: PLR2004 - digits of a step
+            if step.isdecimal() and len(step) < 16:  # digits of a step
                 pairs = [pair for key, cell in fields.items() for pair in _pairs(key, cell)]
                 page.add(int(step), pairs, "decisions")
 

@@ -55,7 +55,7 @@ def last_step(log: Log) -> int | None:
 
 
 def _counts(log: Log, units: AbstractSet[str], last: int) -> bool:
-    """Return True if console output counts the steps that the logs beside it count."""
+    """Return True if console output counts the same steps as the logs in its folder."""
     console_last = last_step(log)
     if console_last is None:
         return True
@@ -174,7 +174,7 @@ def _interleave_monitors(logs: list[Log]) -> Log:
     """
     monitors = [log for log in logs if "l" in log.series]
     lengths = [log.series["l"] for log in monitors]
-    if len(monitors) < 2:  # noqa: PLR2004 - two make a merge
+    if len(monitors) < 2:  # two make a merge
         return _combine(logs, dict(monitors[0].series) if monitors else {})
     timed = all(np.isfinite(series.times).all() for series in lengths)
     end_order = np.concatenate([s.times if timed else s.steps.astype(np.float64) for s in lengths])

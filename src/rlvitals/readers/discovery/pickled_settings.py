@@ -16,7 +16,6 @@ from typing import BinaryIO, Final
 
 MAX_PICKLE_BYTES = 2**20  # of the pickle
 MAX_TORCH_FILE_BYTES = 16 * 2**20
-MAX_PICKLE_OPCODES = 200_000
 NOT_PLAIN: Final = object()  # what is not plain: a class, an instance, a tensor
 STACK_MARK: Final = object()
 
@@ -67,7 +66,7 @@ class _Stack:
         """Walk the opcodes; return the fields of the object they end with."""
         try:
             for count, (op, arg, _) in enumerate(pickletools.genops(pickled)):
-                if count > MAX_PICKLE_OPCODES:
+                if count > 200_000:
                     raise DoubtError("too many opcodes")
                 if op.name == "STOP":
                     break

@@ -40,11 +40,7 @@ SETTINGS_NAMES = frozenset(
     }
 )
 MAX_BYTES_BY_SUFFIX = {".json": 4 * 2**20, ".yaml": 2**20, ".yml": 2**20}
-MAX_SETTINGS = 5000
 MAX_LIST_ITEMS = 20  # of a list
-MAX_NESTED_LISTS = 3  # lists in lists
-# A model's description, not a trainer's settings. Source: transformers' PretrainedConfig.to_dict.
-MODEL_CONFIG_KEYS = ({"architectures"}, {"transformers_version"}, {"model_type", "hidden_size"})
 # A LoRA adapter's settings, and what they are called among a run's. Source: peft's LoraConfig.
 LORA_SETTINGS = {
     "r": "lora_r",
@@ -103,14 +99,17 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
         return {}, [f"{error}: its settings are not known"]
     if not isinstance(item, dict):
         return {}, ["no settings in it"] if item is not None else []
-    if any(item.keys() >= keys for keys in MODEL_CONFIG_KEYS):
+    # A model's description, not a trainer's settings. Source: transformers'
+    # PretrainedConfig.to_dict.
+    model_keys = ({"architectures"}, {"transformers_version"}, {"model_type", "hidden_size"})
+    if any(item.keys() >= keys for keys in model_keys):
         return {}, []
     notes: list[str] = []
     settings: dict[str, Setting] = {}
     if path.name == "params.json" and (experiment := experiment_of_trial(path.parent)):
         settings["rlvitals/group"] = experiment  # as of a recorded run
     try:
-        for key, value in plain_yaml.leaves(_unwrap(path, item, run), MAX_SETTINGS):
+        for key, value in plain_yaml.leaves(_unwrap(path, item, run), 5000):
             setting = _setting(value)
             if setting is not None:
                 settings[key] = setting
@@ -202,7 +201,7 @@ def _setting(value: object) -> Setting | None:
 
 def _short(value: object, depth: int = 0) -> str:
     if isinstance(value, list):
-        if depth >= MAX_NESTED_LISTS:
+        if depth >= 3:
             return "[...]"
         items = [_short(item, depth + 1) for item in value[:MAX_LIST_ITEMS]]
         return f"[{', '.join([*items, '...'] if len(value) > MAX_LIST_ITEMS else items)}]"

@@ -237,7 +237,7 @@ def _file_name(path: Path, reader: Reader) -> str:
 
 
 def _has_company(file: Path) -> bool:
-    """Return True if another log lies beside a file, so that the folder's name says too little."""
+    """Return True if the folder has another log, so that its name does not identify this one."""
     try:
         return any(
             sibling != file and select.may_be_log(sibling) for sibling in file.parent.iterdir()

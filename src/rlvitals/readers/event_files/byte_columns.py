@@ -36,8 +36,6 @@ from rlvitals.readers.formats.columns import MAX_STEP
 from rlvitals.readers.formats.protobuf import VARINT_CONTINUATION
 from rlvitals.storage.crc32c import crc32c, unmask
 
-MAX_SHAPE_TEMPLATES = 4096  # of one shape: a file with more tags reads the others one by one
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -173,7 +171,8 @@ class Shape:
     def _add(self, rows: NDArray[np.uint8], keys: NDArray[np.uint32], new: list[int]) -> bool:
         """Add the templates of those rows that are intact and of this shape."""
         constants, all_keys = [self.constants], self.keys[np.argsort(self.order)].tolist()
-        for index in new[: MAX_SHAPE_TEMPLATES - len(self.templates)]:
+        # A file with more tags reads the others one by one.
+        for index in new[: 4096 - len(self.templates)]:
             row = rows[index : index + 1].copy()
             record = row[0, : self.length + RECORD_OVERHEAD].tobytes()
             payload = bytearray(record[RECORD_HEADER.size : -CHECKSUM_FORMAT.size])

@@ -18,7 +18,7 @@ class Contents:
     """Collects what a file's windows hold."""
 
     def __init__(self, plugins: Mapping[str, str]) -> None:
-        """Start from what earlier events said of each tag: whose plugin it is for."""
+        """Start from the plugin of each tag in earlier events."""
         self.events = Events(plugins)
         self.points = Points()
         clear_large_cache()

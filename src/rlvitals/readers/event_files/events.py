@@ -49,7 +49,7 @@ class Events:
     """Collects what event payloads hold: scalars, histograms, texts and settings."""
 
     def __init__(self, plugins: Mapping[str, str]) -> None:
-        """Start from what earlier events said of each tag: whose plugin it is for."""
+        """Start from the plugin of each tag in earlier events."""
         self.settings: dict[str, Setting] = {}
         # So many items of a tag and bytes in all are kept.
         self.histograms: SampledItems[Histogram] = SampledItems("histograms", 512, 64 * 2**20)

@@ -34,7 +34,7 @@ SHORT_PAYLOAD_BYTES = 2**16  # payloads below it are found at once
 
 @lru_cache(maxsize=4096)
 def length_check(length: int) -> int:
-    """Return the masked checksum that stands behind a record's length."""
+    """Return the masked checksum that follows a record's length."""
     return mask(crc32c(length.to_bytes(8, "little")))
 
 

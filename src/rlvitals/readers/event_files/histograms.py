@@ -47,7 +47,7 @@ def of_proto(data: bytes, step: int, time: float) -> Histogram | None:
 def of_tensor(data: bytes, step: int, time: float) -> Histogram | None:
     """Return the histogram of a tensor [buckets, 3]: left, right, count (TensorFlow 2)."""
     buckets = matrix_of(data)
-    if buckets is None or buckets.shape[1] != 3 or not len(buckets):  # noqa: PLR2004
+    if buckets is None or buckets.shape[1] != 3 or not len(buckets):
         return None
     edges = np.append(buckets[:, 0], buckets[-1, 1])
     return Histogram(step, time, edges, buckets[:, 2].copy())

@@ -33,12 +33,8 @@ from rlvitals.readers.event_files.varying_bytes import (
 from rlvitals.readers.formats.protobuf import VARINT_CONTINUATION
 from rlvitals.storage.crc32c import crc32c, unmask
 
-MIN_ROUNDS = 48  # that are worth the setting up
 MATCH_RECORDS = 64  # records whose lengths must repeat
-MAX_ROUND_RECORDS = 1024  # records
 MAX_CACHED_CYCLES = 256  # rounds, across files
-MAX_STACKED_NUMBERS = 2**14  # numbers that are computed with together: they fit the nearest cache
-MAX_STACKED_MEMBERS = 32  # members
 
 
 class Stretch(NamedTuple):
@@ -90,7 +86,7 @@ def stretches(lengths: NDArray[np.int64]) -> Iterator[Stretch]:
     sizes = np.minimum(lengths, 2**16 - 1).astype("<u2")
     index, skip, covered = 0, MATCH_RECORDS // 2, 0
     while index + MATCH_RECORDS * 2 <= len(sizes):
-        near = sizes[index : index + MAX_ROUND_RECORDS + MATCH_RECORDS].tobytes()
+        near = sizes[index : index + 1024 + MATCH_RECORDS].tobytes()
         shift = near.find(near[: 2 * MATCH_RECORDS], 2)
         while shift % 2 == 1:
             shift = near.find(near[: 2 * MATCH_RECORDS], shift + 1)
@@ -100,7 +96,7 @@ def stretches(lengths: NDArray[np.int64]) -> Iterator[Stretch]:
                 index -= 1
             is_equal = sizes[index:-size] == sizes[index + size :]
             rounds = ((len(is_equal) if is_equal.all() else int(is_equal.argmin())) + size) // size
-            if rounds >= MIN_ROUNDS:
+            if rounds >= 48:  # so many are worth the setup
                 yield Stretch(index, size, rounds)
             index = covered = index + rounds * size
             skip = MATCH_RECORDS // 2
@@ -170,7 +166,8 @@ class Rounds:
         """Return the columns [count] and which of the rounds are intact [count]."""
         good = self._constant()
         columns: list[Column] = []
-        together = min(max(MAX_STACKED_NUMBERS // self.count, 1), MAX_STACKED_MEMBERS)
+        # Numbers that fit the nearest cache.
+        together = min(max(2**14 // self.count, 1), 32)
         for _, alike in groupby((m for m in self.cycle.members if m), key=_kind):
             while members := tuple(islice(alike, together)):
                 columns += self._stack(members, good)

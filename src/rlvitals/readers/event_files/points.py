@@ -10,10 +10,6 @@ from numpy.typing import NDArray
 
 from rlvitals.types import Series
 
-MAX_VIEW_POINTS = (
-    2**12
-)  # points of a file: so few are handed on as views of the columns they stand in
-
 Part = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.floating]]  # times, steps, values
 
 
@@ -65,7 +61,7 @@ class Points:
 
     def series(self) -> dict[str, Series]:
         """Return the series; the points are given away, so that they are in memory once."""
-        series, copied = {}, self._count > MAX_VIEW_POINTS
+        series, copied = {}, self._count > 2**12  # so few stay views of their columns
         for tag in list(self._parts):
             columns = self._parts.pop(tag)
             if len(columns) == 1:  # of a file that grows by a row: the same, at a third of the cost
@@ -88,7 +84,7 @@ def _sort_pieces(pieces: list[Piece]) -> list[Piece]:
     if len(pieces) == 1 and len(pieces[0].places):
         return pieces
     pieces = [piece for piece in pieces if len(piece.places)]
-    if len(pieces) < 2:  # noqa: PLR2004  # in order as it is
+    if len(pieces) < 2:  # in order as it is
         return pieces
     pieces.sort(key=lambda piece: int(piece.places[0]))
     if all(first.places[-1] < second.places[0] for first, second in pairwise(pieces)):

@@ -158,7 +158,7 @@ def _fixed(span: Span, size: int) -> Place | None:
 
 
 def _in_tensor(data: bytes, tensor: Span) -> Place | None:
-    """Return where the number of a tensor of one float (type 1) or double (type 2) stands."""
+    """Return the offset of the number in a tensor of one float (type 1) or double (type 2)."""
     by_id = _unique_fields(data, tensor)
     if by_id is None or TensorField.DTYPE not in by_id or by_id[TensorField.DTYPE].wire != VARINT:
         return None

@@ -39,7 +39,7 @@ class SampledItems(Generic[Item]):
             self._thin(of)
         while self._bytes + size > self._most_bytes:
             longest = max(self._tags.values(), key=lambda tag_items: len(tag_items.items))
-            if len(longest.items) < 2:  # noqa: PLR2004  # nothing left to thin
+            if len(longest.items) < 2:  # nothing left to thin
                 return False
             self._thin(longest)
         return (of.count - 1) % of.stride == 0

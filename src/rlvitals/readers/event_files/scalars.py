@@ -22,9 +22,6 @@ from rlvitals.readers.event_files.points import Piece
 from rlvitals.readers.event_files.record_layout import STEP_AT, STEP_KEY, Number, layout_of
 
 STEP_WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eight and more
-MIN_SCALAR_EVENT_BYTES = 16  # bytes: no scalar's event is shorter
-MIN_GROUP_RECORDS = 8  # records of one length and step that are worth the setting up
-MAX_EVENT_SHAPES = 8  # of one length and step
 MAX_CACHED_TEMPLATES = 2**16  # in all: beyond it what other files taught is forgotten
 WINDOW_SLACK_BYTES = row_width(
     MAX_SCALAR_EVENT_BYTES
@@ -89,7 +86,8 @@ class Window:
         for kind in np.flatnonzero(counts).tolist():
             first, end = end, end + int(counts[kind])
             group = order[first:end]
-            if kind >= STEP_WIDTHS * MIN_SCALAR_EVENT_BYTES and len(group) >= MIN_GROUP_RECORDS:
+            # No scalar's event is shorter than 16 bytes; eight records are worth the setup.
+            if kind >= STEP_WIDTHS * 16 and len(group) >= 8:
                 group = self._read_group(group, kind)
             self.odd.append(group)
 
@@ -124,7 +122,7 @@ class Window:
         """Return a shape of one of the records left that is none of those tried."""
         length = kind // STEP_WIDTHS
         known_shapes = _SHAPES.setdefault(kind, [])
-        if len(known_shapes) >= MAX_EVENT_SHAPES:
+        if len(known_shapes) >= 8:
             return None
         # Records without a known shape that are looked at, for each length and step.
         for row in self._rows(records[:16], length):

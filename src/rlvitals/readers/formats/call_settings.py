@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from rlvitals.readers.formats.columns import MAX_SETTING_CHARACTERS
 from rlvitals.types import Setting
 
-MAX_SOURCE_CHARACTERS = 2**18  # of a cell: a longer one holds data
 TRL_TRAINERS = "GRPO|DPO|PPO|RLOO|KTO|ORPO|CPO|BCO|SFT|Reward|PRM|GKD|OnlineDPO|XPO|NashMD"
 CONFIGURATION_CALL = re.compile(
     rf"(?:Seq2Seq|Unsloth)?TrainingArguments|(?P<trl>{TRL_TRAINERS})(?:v2)?Config"
@@ -65,7 +64,7 @@ def _calls(source: str) -> Iterator[tuple[ast.Call, str]]:
 
 def _parse(source: str) -> ast.Module | None:
     """Return the syntax tree of a cell without IPython's magics; None where there is none."""
-    if len(source) > MAX_SOURCE_CHARACTERS:
+    if len(source) > 2**18:  # a longer cell contains data
         return None
     plain = re.sub(r"^([ \t]*)[!%?].*$", r"\1pass", source, flags=re.MULTILINE)
     try:

@@ -25,7 +25,6 @@ MAX_IN_MEMORY_BYTES = 16 * 2**20
 # Limits on what is unpacked. Deflate reaches 1032:1, a log that never changes about 200:1.
 MAX_UNCHECKED_BYTES = 256 * 2**20  # any ratio up to here
 MAX_UNPACK_RATIO = 300
-MAX_UNPACKED_BYTES = 8 * 2**30
 # A flipped bit near the end can make a whole member look cut short (at most 33 bytes were
 # misread so in 12,000 trials): what the last bytes gave is left out then.
 UNSURE_BYTES = 256
@@ -209,7 +208,7 @@ def unpack_note(file: BinaryIO, kind: Kind, path: Path) -> str:
 def inflate(file: BinaryIO, kind: Kind, path: Path) -> Iterator[BinaryIO]:
     """Unpack a file as a whole. Raises UnreadableLog for damage and for a bomb."""
     packed = file.seek(0, 2)
-    limit = min(MAX_UNPACKED_BYTES, max(MAX_UNCHECKED_BYTES, MAX_UNPACK_RATIO * packed))
+    limit = min(8 * 2**30, max(MAX_UNCHECKED_BYTES, MAX_UNPACK_RATIO * packed))
     size = 0
     with SpooledTemporaryFile(MAX_IN_MEMORY_BYTES) as plain:
         for piece in Unpacked(file, kind, path):

@@ -16,8 +16,6 @@ DIGITS_PER_WORD = 8  # bytes
 MAX_NUMBER_DIGITS = 19  # 10^19 < 2^64
 MIN_LEADING_BYTES = 32  # bytes that must stand in the text before the first number
 NUMBERS_PER_BLOCK = 2**14  # numbers at a time: what stays in the cache
-VELTKAMP_SPLITTER = 2.0**27 + 1  # Veltkamp's, for 53 bits
-MIN_ROUNDING_MARGIN = 2.0**-30  # of the last place: far over the error of the sum, far under chance
 
 Words = NDArray[np.uint64]
 Index = NDArray[np.int64]
@@ -136,12 +134,13 @@ def _quotients(
     total = first + second
     error_left = np.abs(second - (total - first))  # what the sum leaves out, exactly
     spacing = np.spacing(total)
-    middle = np.abs(error_left - 0.5 * spacing) < MIN_ROUNDING_MARGIN * spacing
-    return total, ~middle & (np.frexp(total)[0] != 0.5)  # noqa: PLR2004 - below 2^n places halve
+    # Far over the error of the sum, far under chance.
+    middle = np.abs(error_left - 0.5 * spacing) < 2.0**-30 * spacing
+    return total, ~middle & (np.frexp(total)[0] != 0.5)  # below 2^n places halve
 
 
 def _halves(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Split into two of 26 bits each, whose products are exact."""
-    scaled = VELTKAMP_SPLITTER * values
+    scaled = (2.0**27 + 1) * values  # Veltkamp's splitter, for 53 bits
     high = scaled - (scaled - values)
     return high, values - high

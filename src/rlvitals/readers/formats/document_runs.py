@@ -29,7 +29,6 @@ from rlvitals.readers.formats.columns import (
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.types import Setting
 
-MAX_DOCUMENT_RUNS = 200
 # Parents of lists that are parts of one run.
 EVALUATION_LIST_WORDS = frozenset(
     {"eval", "evaluation", "evaluations", "test", "val", "validation"}
@@ -89,7 +88,7 @@ def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> di
 def _learning(runs: Mapping[str, object]) -> list[str]:
     """Return the labels of the runs that are read: those that learn, the first of them."""
     labels = (label for label in runs if not run_labels.is_baseline(label))
-    return list(islice(labels, MAX_DOCUMENT_RUNS))
+    return list(islice(labels, 200))
 
 
 def _array(value: object) -> NDArray[np.float64] | None:
@@ -229,7 +228,7 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
 
 
 def _final_evaluations(arrays: Mapping[str, NDArray[np.float64]]) -> list[str]:
-    """Return the lists of episodes that were played after training, beside those of training."""
+    """Return the lists of episodes played after training, logged with those of training."""
     evaluations = dict.fromkeys(key for key in arrays if _is_evaluation(key))
     sizes = {len(array) for key, array in arrays.items() if key not in evaluations}
     sizes |= {len(arrays[key]) for key in column_guess.step_keys(arrays)}

@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-MAX_HTML_CELLS = 2**22
-
 
 @dataclass(slots=True)
 class HtmlTable:
@@ -41,7 +39,7 @@ class _Parser(HTMLParser):
         if tag == "progress":
             self.tables.append(HtmlTable(progress=_progress(dict(attrs))))
         elif tag == "table":
-            # A bar stands before its table.
+            # A bar precedes its table.
             if not self.tables or self.tables[-1].names or self.tables[-1].rows:
                 self.tables.append(HtmlTable())
         elif tag == "thead":
@@ -50,7 +48,7 @@ class _Parser(HTMLParser):
             self._is_heading = False
         elif tag == "tr":
             self._row = []
-        elif tag in {"td", "th"} and self._count < MAX_HTML_CELLS:
+        elif tag in {"td", "th"} and self._count < 2**22:
             self._cell = []
             self._count += 1
 

@@ -24,7 +24,7 @@ MAX_NULL_KEYS = 3  # keys that a note names
 def flatten(item: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
     """Yield the leaves of nested objects under names joined by "/", in order.
 
-    Lists are leaves. Nesting deeper than MAX_DEPTH is left out.
+    Lists are leaves. Nesting deeper than MAX_ROW_DEPTH is left out.
     """
     stack = [(within, iter(item.items()))]
     while stack:

@@ -13,7 +13,6 @@ from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
 
 MIN_LIST_POINTS = 2  # of a list: one number is a setting or a result
-MAX_AVERAGED_COLUMNS = 256  # length of the axis that is averaged: beyond, the array is data
 NUMBERED_NOTE = "no step-like list: points are numbered by their place"
 
 
@@ -49,7 +48,7 @@ def mean_curve(
     Of two dimensions the shorter one is averaged, and `notes` gets a line that says so.
     """
     values = values.squeeze()
-    if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED_COLUMNS:  # noqa: PLR2004
+    if values.ndim == 2 and min(values.shape) <= 256:  # a longer axis is data
         axis = int(np.argmin(values.shape))
         notes.append(f"`{key}`: mean over its axis {axis} of {values.shape[axis]}")
         with np.errstate(all="ignore"):  # infinities of both signs, and overflow

@@ -9,11 +9,8 @@ from rlvitals.readers.formats.columns import parse_number
 from rlvitals.types import Setting
 
 MAX_LITERAL_CHARACTERS = 2**20  # characters
-MAX_LITERAL_DEPTH = 32
-FLOAT_NAMES = {"nan": math.nan, "inf": math.inf, "NaN": math.nan, "Infinity": math.inf}
 BOOLEAN_NAMES = {"True": True, "true": True, "False": False, "false": False}
 INTEGER_TEXT = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
-PADDED_INTEGER = re.compile(r"0\d")  # "007" is a name
 # What objects that are no literals print as: `<class 'a.B'>`, `<function f at 0x7f>`.
 OBJECT_REPR = re.compile(r"<(?:class|function|bound method|module|[\w.]+ object)[^<>]*>")
 
@@ -25,7 +22,7 @@ def setting(text: str) -> Setting | None:
     if INTEGER_TEXT.fullmatch(text):
         return int(text)
     try:
-        return text if PADDED_INTEGER.match(text) else parse_number(text)
+        return text if re.match(r"0\d", text) else parse_number(text)  # "007" is a name
     except ValueError:
         return text
 
@@ -56,7 +53,7 @@ def _tree(text: str) -> ast.expr:
 
 
 def _value(node: ast.expr, depth: int) -> object:  # noqa: PLR0911  # one return a kind
-    if depth > MAX_LITERAL_DEPTH:
+    if depth > 32:
         return None
     match node:
         case ast.Constant(str(text)):
@@ -64,7 +61,8 @@ def _value(node: ast.expr, depth: int) -> object:  # noqa: PLR0911  # one return
         case ast.Constant(constant):
             return constant
         case ast.Name(name):
-            return FLOAT_NAMES.get(name)
+            float_names = {"nan": math.nan, "inf": math.inf, "NaN": math.nan, "Infinity": math.inf}
+            return float_names.get(name)
         case ast.Dict(keys, values):
             return {
                 _value(key, depth + 1): _value(value, depth + 1)

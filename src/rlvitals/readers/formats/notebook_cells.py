@@ -16,7 +16,6 @@ OBJECT_START = re.compile(
     r'\{\s*"(?:cell_type|source|metadata|execution_count|attachments|id|collapsed|outputs'
     r'|output_type|data|name|text|ename|evalue|traceback|transient)"\s*:'
 )
-MAX_FAILURES = 1000  # objects that do not parse: after them the rest is given up
 CELL_DECODER = json.JSONDecoder(strict=False)
 
 
@@ -67,7 +66,8 @@ def _intact_cells(text: str) -> list[object]:
     cells: list[object] = []
     outputs: list[object] = []  # of the last cell, where it is damaged
     failures = 0
-    while failures < MAX_FAILURES and (start := OBJECT_START.search(text, position)) is not None:
+    # After a thousand objects that do not parse, the rest is given up.
+    while failures < 1000 and (start := OBJECT_START.search(text, position)) is not None:
         position = start.end()
         is_intact = True
         try:

@@ -45,7 +45,7 @@ def items(text: str, offset: int = 0) -> Iterator[object]:
 
 
 def items_with_ends(text: str, offset: int = 0) -> Iterator[tuple[object, int]]:
-    """Yield (item, where the text goes on after it). Raises CutShortError where it breaks off."""
+    """Yield (item, end offset). Raises CutShortError if the text ends early."""
     offset = _skip(text, offset)
     if not text.startswith("[", offset):
         raise CutShortError(f"character {offset}")
@@ -93,7 +93,7 @@ def members(text: str, array: str = "") -> Iterator[tuple[str, object]]:
 
 
 def _after_array(text: str, end: int, start: int) -> tuple[int, str]:
-    """Return where the text goes on after an array whose items were read, and the delimiter."""
+    """Return the offset after an array whose items were read, and the delimiter."""
     if not end:  # an empty array
         end = text.index("]", start) + 1
     after = JSON_DELIMITER.match(text, end)

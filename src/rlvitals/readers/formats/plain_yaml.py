@@ -12,10 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-MAX_YAML_EVENTS = 200_000
 MAX_YAML_DEPTH = 32
-MAX_MERGED_KEYS = 50_000  # keys that `<<` copies
-MAX_SCALAR_DIGITS = 40
 YAML_TAG = "tag:yaml.org,2002:"
 PYTHON_TAG = f"{YAML_TAG}python/"
 CALL_TAGS = (f"{PYTHON_TAG}object/apply:", f"{PYTHON_TAG}object/new:")  # a call, with its arguments
@@ -88,7 +85,7 @@ class _Document:
     def content(self, events: Iterable[Any]) -> object:
         """Return the first document's content; the events are PyYAML's, which has no types."""
         for count, event in enumerate(events):
-            if count > MAX_YAML_EVENTS or len(self._stack) > MAX_YAML_DEPTH:
+            if count > 200_000 or len(self._stack) > MAX_YAML_DEPTH:
                 raise NotPlainError("more YAML than a run's settings are")
             match type(event).__name__:
                 case "ScalarEvent":
@@ -124,7 +121,7 @@ class _Document:
         for mapping in merged if isinstance(merged, list) else [merged]:
             if isinstance(mapping, dict):
                 self._merged += len(mapping)
-                if self._merged > MAX_MERGED_KEYS:
+                if self._merged > 50_000:  # keys that `<<` copies
                     raise NotPlainError("more YAML than a run's settings are")
                 content = {**mapping, **content}
         return content
@@ -138,7 +135,7 @@ def _argument(content: object) -> object:
         return None
     (only,) = content
     if isinstance(only, list):
-        pairs = [pair for pair in only if isinstance(pair, list) and len(pair) == 2]  # noqa: PLR2004
+        pairs = [pair for pair in only if isinstance(pair, list) and len(pair) == 2]
         return {str(key): value for key, value in pairs} if len(pairs) == len(only) else only
     return only
 
@@ -153,11 +150,11 @@ def _scalar(event: Any) -> object:  # noqa: ANN401 - PyYAML has no types
 
 
 def resolve_scalar(text: str) -> bool | float | str | None:
-    """Return what a plain scalar stands for: a number, a truth value, None, or its text."""
+    """Return the value of a plain scalar: a number, a boolean, None, or its text."""
     lower = text.lower()
     if lower in YAML_CONSTANTS:
         return YAML_CONSTANTS[lower]
-    if len(text) <= MAX_SCALAR_DIGITS:
+    if len(text) <= 40:
         if DECIMAL_SCALAR.fullmatch(text):
             return int(text.replace("_", ""))
         if BASED_SCALAR.fullmatch(text):

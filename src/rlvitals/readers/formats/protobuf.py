@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 FIXED_WIDTHS = {FIXED64: 8, FIXED32: 4}
-MAX_VARINT_BITS = 63
 VARINT_CONTINUATION = 0x80  # the bit of each byte of a varint but the last
 FLOAT_STRUCT = struct.Struct("<f")
 
@@ -31,12 +30,12 @@ def varint(data: bytes, offset: int) -> tuple[int, int]:
     """Return an unsigned varint and the offset after it. Raises Malformed."""
     value = shift = 0
     while True:
-        if offset >= len(data) or shift > MAX_VARINT_BITS:
+        if offset >= len(data) or shift > 63:
             raise Malformed
         byte = data[offset]
         offset += 1
         value |= (byte & 127) << shift
-        if byte < 128:  # noqa: PLR2004  # the continuation bit
+        if byte < 128:  # the continuation bit
             return value & (2**64 - 1), offset
         shift += 7
 

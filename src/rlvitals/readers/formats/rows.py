@@ -16,14 +16,13 @@ from typing import BinaryIO, NamedTuple
 from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Line, Lines, Position
 
 NO_ROW_NOTE = "no complete row yet"
-MAX_ROW_LINES = 64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
 csv.field_size_limit(MAX_LINE_BYTES)
 
 
 def read_header(file: BinaryIO) -> tuple[list[str], Position] | None:
     """Return the names in the first row that is not blank, and where the rows begin.
 
-    A name given twice is told apart as pandas does ("loss", "loss.1"), an empty one by its
+    Duplicate names get suffixes as in pandas ("loss", "loss.1"), an empty one by its
     column ("column 3"), so that none is lost and none shadows another. None where there is no
     complete first row yet.
     """
@@ -149,7 +148,8 @@ class Rows:
             return False
 
     def _too_long(self, pending: list[Line]) -> bool:
-        return len(pending) > MAX_ROW_LINES or pending[-1].end - pending[0].start > MAX_LINE_BYTES
+        # A quoted cell may contain newlines; an unclosed quote must not consume the file.
+        return len(pending) > 64 or pending[-1].end - pending[0].start > MAX_LINE_BYTES
 
     def _refuse_quote(self, pending: list[Line]) -> Iterator[Row]:
         """Refuse the line that opened a quote; read the ones after it on their own."""

@@ -3,7 +3,7 @@
     kinds = tables(path)                            # table -> its columns; for `claims`
     found = reading(path, lambda db: rows(db, "SELECT a, b FROM t"))
 
-A reader must leave no file beside a person's database, but SQLite itself leaves a `-wal` and a
+A reader must leave no file next to a user's database, but SQLite itself leaves a `-wal` and a
 `-shm` wherever it opens a database in WAL mode, read-only or not. So a database whose log is
 empty is opened as immutable, and read again if it changed meanwhile; one that a program has
 open (both files are there) is read with that program's locks; one that was left unfinished, by
@@ -65,7 +65,7 @@ def tables(path: Path) -> Mapping[str, frozenset[str]]:
 def has_columns(path: Path, head: bytes, required: Mapping[str, frozenset[str]]) -> bool:
     """Tell for `claims` whether a file is a database that has these tables and columns.
 
-    One that cannot be opened now is told by the names in its first pages, so that its reader can
+    One that cannot be opened now is recognised by names in its first pages, so that its reader can
     say what is wrong with it.
     """
     if not is_database(head):

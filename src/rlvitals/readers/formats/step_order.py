@@ -8,12 +8,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-MIN_ORDER_ROWS = 8  # numbers: of fewer nobody can say
-MAX_FALL_SHARE = 0.2  # share of rows: a counter that was resumed falls less often
-MAX_DISPLACEMENT = (
-    0.1  # share of the rows: how far, on average, a number stands from its place in order
-)
-
 
 def columns_without_order(by_name: Mapping[str, NDArray[np.float64]]) -> frozenset[str]:
     """Return the columns that are in no order, and those that count within another one.
@@ -25,7 +19,7 @@ def columns_without_order(by_name: Mapping[str, NDArray[np.float64]]) -> frozens
 
 
 def _inner_counters(by_name: Mapping[str, NDArray[np.float64]]) -> set[str]:
-    """Return the names that start again whenever another one goes on: steps of an episode."""
+    """Return the names that restart while another continues: steps of an episode."""
     inner = set()
     for name, values in by_name.items():
         falls = np.flatnonzero(np.diff(values) < 0)
@@ -44,8 +38,10 @@ def _goes_back(values: NDArray[np.float64]) -> bool:
     little out of order.
     """
     count = len(values)
-    if count < MIN_ORDER_ROWS or (np.diff(values) < 0).mean() <= MAX_FALL_SHARE:
+    # A counter that was resumed falls less often than in a fifth of the rows.
+    if count < 8 or (np.diff(values) < 0).mean() <= 0.2:
         return False
     places = np.empty(count)
     places[np.argsort(values, kind="stable")] = np.arange(count)
-    return float(np.abs(places - np.arange(count)).mean()) > MAX_DISPLACEMENT * count
+    # The mean distance of a number from its place in order.
+    return float(np.abs(places - np.arange(count)).mean()) > 0.1 * count

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from rlvitals.readers.formats.columns import json_number
 from rlvitals.readers.wandb.rows import MAX_NESTED_KEYS, Rows
 
-MAX_HISTOGRAM_BINS = 2**16
-
 
 def take_media(rows: Rows) -> list[tuple[int, str, Mapping[str, object]]]:
     """Take the media objects out of some rows: (row, key, object), in the rows' order."""
@@ -74,7 +72,7 @@ def histogram(value: object) -> tuple[NDArray[np.float64], NDArray[np.float64]] 
 
 
 def _numbers(value: object) -> NDArray[np.float64] | None:
-    if not isinstance(value, list) or len(value) > MAX_HISTOGRAM_BINS:
+    if not isinstance(value, list) or len(value) > 2**16:
         return None
     numbers = [json_number(item) for item in value]
     if any(number is None for number in numbers):

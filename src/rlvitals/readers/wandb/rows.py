@@ -25,17 +25,13 @@ from rlvitals.readers.formats.protobuf import (
 
 ITEM_TAG, STEP_TAG = 0x0A, 0x12
 KEY_TAGS = (0x0A, 0x12)
-VALUE_JSON_TAG = 0x182  # the bytes 82 01, little endian
 MAX_NESTED_KEYS = 16
-MIN_VECTOR_ROWS = 24  # rows that are read faster one by one
-MIN_WALK_ROWS = 4  # the same of rows that go on where all others have ended
 MAX_ITEM_KEY_BYTES = 256  # bytes
 UINT64_BYTES = 8  # bytes
 NUMBER_WORDS = 3  # a float's longest JSON has 24 characters
 ROW_PADDING = bytes(
     2 * MAX_ITEM_KEY_BYTES
 )  # before and behind: eight bytes are looked at where one is meant
-MAX_TABLE_CELLS = 2**23  # keys times rows that are held as one table
 # A word with its first n bytes kept, the rest 0 or blank.
 PREFIX_MASKS = np.array([(1 << 8 * n) - 1 for n in range(UINT64_BYTES + 1)], np.uint64)
 BLANK_SUFFIXES = np.array(
@@ -85,7 +81,8 @@ class _Items:
 
 def parse(payloads: Sequence[bytes]) -> Rows:
     """Return what rows hold. A key twice in a row counts once, its last value."""
-    rows = parse_vectorized(payloads) if len(payloads) >= MIN_VECTOR_ROWS else None
+    # Fewer are read faster one by one.
+    rows = parse_vectorized(payloads) if len(payloads) >= 24 else None
     return parse_each(payloads) if rows is None else rows
 
 
@@ -173,7 +170,7 @@ def parse_vectorized(payloads: Sequence[bytes]) -> Rows | None:
         return None
     key, names = keys
     cells = len(names) * len(payloads)
-    if len(set(names)) < len(names) or cells > MAX_TABLE_CELLS:
+    if len(set(names)) < len(names) or cells > 2**23:
         return None
     has = np.zeros((len(names), len(payloads)), bool)
     has[key, items.row] = True
@@ -198,7 +195,7 @@ def _walk(data: NDArray[np.uint8], starts: Index, ends: Index) -> tuple[_Items, 
         is_active = offset < end
         if not is_active.all():
             row, offset, end = row[is_active], offset[is_active], end[is_active]
-        if len(row) < MIN_WALK_ROWS:  # rows far longer than all others
+        if len(row) < 4:  # rows far longer than all others
             odd[row] = True
             break
         tag, size = data[offset], data[offset + 1]
@@ -238,7 +235,8 @@ def _items(
         value = np.where(good, value, 0)
     tags = data[value].astype(np.int64) | data[value + 1].astype(np.int64) << 8
     begin, size = _length(data, value + 2)
-    good &= (tags == VALUE_JSON_TAG) & (size > 0) & (begin + size == after) & (value > key)
+    # The bytes 82 01, little endian.
+    good &= (tags == 0x182) & (size > 0) & (begin + size == after) & (value > key)
     if good.all():
         return _Items(row, key, value, begin, after), after
     odd[row[~good]] = True
@@ -303,7 +301,7 @@ def _keys(text: bytes, items: _Items) -> tuple[Index, list[str]] | None:
 
 
 def _values(text: bytes, items: _Items, key: Index, names: Sequence[str], rows: Rows) -> bool:
-    """Put the values into `rows`; False where they cannot be told apart for sure."""
+    """Put the values into `rows`; False if they are ambiguous."""
     size = items.value_end - items.value
     first = np.frombuffer(text, np.uint8)[items.value]
     plain = IS_NUMBER_START[first] & (size <= NUMBER_WORDS * UINT64_BYTES)

@@ -1,6 +1,6 @@
 """Read verl's `trainer.rollout_data_dir` and `validation_data_dir`: one JSON-lines file a step.
 
-A line has `input`, `output`, `gts`, `score`, `step` and what the reward function returned beside
+A line has `input`, `output`, `gts`, `score`, `step` and what else the reward function returned with
 the score. Prompts and responses are decoded without special tokens, so a tool call is found where
 the model writes it in `<tool_call>` tags. Source: `RayPPOTrainer._write_generations`.
 """

@@ -130,7 +130,7 @@ def check(trace: Trace) -> Answer:
     length = int(max(LENGTH.on(trace), 2.0))
     logged = {m.name: trace[m.name].finite() for m in WATCHED if m.name in trace}
     logged = {name: series for name, series in logged.items() if len(series) >= length}
-    if len(logged) < 2:  # noqa: PLR2004 - one alone has no other to move
+    if len(logged) < 2:  # one alone has no other to move
         return Undecided("fewer than two measures of the update are logged", (POLICY_LOSS.name,))
     findings = [
         finding
@@ -249,11 +249,11 @@ def _same_samples(trace: Trace, logged: Mapping[str, Series], length: int) -> Fi
     bound = Bound(0.01, "default: of the value loss, from row to row")
     # The first rows are those of a critic that begins to learn: the median leaves them out.
     scatter = float(np.median(np.abs(np.diff(np.log(values)))))
-    moves = float(np.median(kl.values)) >= 1e-3  # nats an update  # noqa: PLR2004
+    moves = float(np.median(kl.values)) >= 1e-3  # nats an update
     level = float(np.median(explained.values))
     # That of a critic which is one number is 0 for every rollout.
     repeats = float(np.median(np.abs(np.diff(explained.values)))) <= 0.05 * abs(level)
-    is_constant = scatter <= bound.value and repeats and level <= 0.8  # else few errors  # noqa: PLR2004
+    is_constant = scatter <= bound.value and repeats and level <= 0.8  # else few errors
     if not (is_constant and moves) or content(verdict_trend(trace)):
         return None
     return Finding(

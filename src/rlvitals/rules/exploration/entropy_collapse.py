@@ -140,7 +140,7 @@ def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
         return False
     worst = int(kl.values.argmax())
     after = entropy.since(int(kl.steps[worst]) + 1).values
-    certain = len(after) >= len(entropy) / 2 and float(after.max()) <= 1e-3  # noqa: PLR2004 - nats
+    certain = len(after) >= len(entropy) / 2 and float(after.max()) <= 1e-3  # nats
     return certain and float(kl.values[worst]) >= 1.0 and float(after.min()) >= 0
 
 

@@ -177,7 +177,7 @@ def _no_advantage(trace: Trace) -> Fact | None:
 
 def _ratio(trace: Trace) -> Fact | None:
     columns = _common_rows(trace, RATIO.name)
-    if not columns or np.any((columns[0] >= 1 / 2) & (columns[0] <= 2)):  # noqa: PLR2004 - a factor
+    if not columns or np.any((columns[0] >= 1 / 2) & (columns[0] <= 2)):  # a factor
         return None
     level, rows = float(np.median(columns[0])), _rows(columns[0].size)
     summary = f"the mean probability ratio is {level:.3g} in the median, and far from 1 in {rows}"
@@ -222,7 +222,7 @@ def _cut_and_alike(trace: Trace) -> Fact | None:
     """Find that no response ends and that all earn the same: further rows teach nothing either."""
     for name in _spreads(trace):
         columns = _common_rows(trace, TRUNCATED_SHARE.name, name)
-        if not columns or columns[0].size < 3:  # noqa: PLR2004 - fewer may be chance
+        if not columns or columns[0].size < 3:  # fewer may be chance
             continue
         cut, spread = columns
         equal = spread >= 1 if name == GROUP_ZERO_STD.name else spread == 0

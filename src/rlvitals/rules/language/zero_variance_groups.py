@@ -76,7 +76,7 @@ class Split:
 
 def check(trace: Trace) -> Answer:
     """Take the share of groups; beside it, the spread of the reward for right answers."""
-    two = trace.number("num_generations") == 2  # noqa: PLR2004
+    two = trace.number("num_generations") == 2
     default_limit = SHARE.bound(trace, "default")
     two = two and SHARE.name not in trace.thresholds
     limit = Bound(TWO, "default for groups of two") if two else default_limit

@@ -212,7 +212,7 @@ def _by_size(evaluation: HeldOut, size: float) -> Fall | None:
     values = evaluation.series.values
     pairs = (values[1:] + values[:-1]) / 2
     best, last = int(pairs.argmax()), len(pairs) - 1
-    if last - best < 2:  # noqa: PLR2004 - pairs that share an evaluation
+    if last - best < 2:  # pairs that share an evaluation
         return None
     error = math.hypot(error_of(pairs[best], 2 * size), error_of(pairs[last], 2 * size))
     drop = float(pairs[best] - pairs[last])

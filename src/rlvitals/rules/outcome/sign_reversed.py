@@ -158,8 +158,8 @@ def _greedy_is_worse(trace: Trace) -> Answer:
     first, last = float(levels[0]), float(levels[-len(levels) // 3 :].mean())
     min_fall, origin = _min_fall(trace, name, levels)
     share_above = float((levels[1:] > first).mean())
-    is_over = first_epsilon >= 0.5 and last_epsilon <= 0.2  # noqa: PLR2004
-    is_falling = order_chance(-levels) <= 0.01 and first - last >= min_fall  # noqa: PLR2004
+    is_over = first_epsilon >= 0.5 and last_epsilon <= 0.2
+    is_falling = order_chance(-levels) <= 0.01 and first - last >= min_fall
     if not (is_over and is_falling) or share_above > MAX_ABOVE_START:
         return Clear()
     return Finding(

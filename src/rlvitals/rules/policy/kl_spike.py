@@ -163,7 +163,7 @@ def _describe_loss(trace: Trace, step: int) -> tuple[str, ...]:
 
 def _list_spikes(kl: Series, spikes: tuple[Spike, ...]) -> str:
     values_text = ", ".join(f"{s.value:.2g} at {int(kl.steps[s.index]):,}" for s in spikes[:4])
-    return f"jumps: {values_text}" + (", ..." if len(spikes) > 4 else "")  # noqa: PLR2004
+    return f"jumps: {values_text}" + (", ..." if len(spikes) > 4 else "")
 
 
 RULE = Rule(

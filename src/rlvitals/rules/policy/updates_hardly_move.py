@@ -113,7 +113,7 @@ def _entropy_excess(trace: Trace) -> _EntropyExcess | None:
     with np.errstate(divide="ignore", invalid="ignore"):
         log_alpha = np.log(alphas)
         # Nearer to 0, the loss over log alpha is noise.
-        usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)  # noqa: PLR2004
+        usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)
     if np.count_nonzero(usable) < 2 * LEAST:
         return None
     excess = loss.values[loss_rows][usable] / log_alpha[usable]
@@ -130,7 +130,7 @@ def _by_temperature(trace: Trace) -> Finding | None:
     # In healthy runs whose alpha falls so far, entropy changes by 0.8 nats at least.
     bound = Bound(0.15, "default: nats, between the medians of six parts of the run")
     is_constant = max(levels) - min(levels) <= bound.value
-    has_faded = math.log(first_alpha / last_alpha) >= 2.0  # noqa: PLR2004
+    has_faded = math.log(first_alpha / last_alpha) >= 2.0
     if not (has_faded and is_constant) or weigh.content(verdict_trend(trace)):
         return None
     if isinstance(find_constant_error(trace), Finding):
@@ -310,7 +310,7 @@ def _rate_is_low(trace: Trace) -> bool:
 def _late(trace: Trace, name: str, half: int) -> float | None:
     series = trace.get(name)
     late = None if series is None else series.since(half).finite()
-    return median(late.values) if late is not None and len(late) >= 5 else None  # noqa: PLR2004
+    return median(late.values) if late is not None and len(late) >= 5 else None
 
 
 def _finding(

@@ -121,13 +121,13 @@ def _stuck(trace: Trace) -> Finding | None:
     first = int(different[-1]) + 1 if len(different) else 0
     count = len(series) - first
     episodes = count * episodes_per_point(trace, name, series)
-    few = count < 3 or episodes < UPDATES  # noqa: PLR2004 - rows
+    few = count < 3 or episodes < UPDATES  # rows
     # A lost game pays -1 many times in a row.
     if value > -UPDATES or value != np.rint(value) or not first or few:
         return None
     start, end = int(series.steps[first]), int(series.steps[-1])
     random = epsilon.since(start).values
-    if not len(random) or random.min() < 0.01:  # noqa: PLR2004
+    if not len(random) or random.min() < 0.01:
         return None
     return Finding(
         f"{label(name)} is {value:.4g} in the last {count} rows, {episodes:.0f} episodes, although "
@@ -172,7 +172,7 @@ def _by_chance(values: np.ndarray, first: int) -> bool:
     higher_count = int(np.count_nonzero(values[:first] > values[-1]))
     index = np.arange(higher_count)
     chance = float(np.prod((first - index) / (len(values) - index)))
-    return chance > 1e-3  # noqa: PLR2004
+    return chance > 1e-3
 
 
 def _onset_step(trace: Trace, name: str, series: Series, first: int) -> int:

@@ -106,7 +106,7 @@ def check(trace: Trace) -> Answer:
 
 def _plain(rate: float) -> str:
     """Write a rate to three digits at least, without an exponent."""
-    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"  # noqa: PLR2004 - three digits
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"  # three digits
 
 
 def _busy(trace: Trace, step: int) -> str:

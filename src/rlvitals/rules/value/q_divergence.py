@@ -187,7 +187,7 @@ def _errors(trace: Trace) -> tuple[str, Series] | None:
         root = np.sqrt(values)
         if "Huber" in how:
             # Half the square up to an error of 1, then the error less a half.
-            root = np.where(values < 0.5, np.sqrt(2) * root, values + 0.5)  # noqa: PLR2004
+            root = np.where(values < 0.5, np.sqrt(2) * root, values + 0.5)
         return name, Series(loss.steps, loss.times, root)
     return None
 

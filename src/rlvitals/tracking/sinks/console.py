@@ -116,9 +116,9 @@ def number(value: float) -> str:
     """Return a number in four digits."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if value and not 1e-3 <= abs(value) < 1e6:  # noqa: PLR2004 - what is read at a glance
+    if value and not 1e-3 <= abs(value) < 1e6:  # what is read at a glance
         return f"{value:.2e}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004 - the same
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # the same
 
 
 def _rank(key: str) -> int:

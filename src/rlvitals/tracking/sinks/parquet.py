@@ -1,6 +1,6 @@
 """Write Parquet files under `<run>/metrics/`: a folder for each kind, a file for each interval.
 
-A file is whole when it is visible: it is written beside and then renamed. `pandas.read_parquet`
+A visible file is complete: it is written under another name and then renamed. `pandas.read_parquet`
 and DuckDB read the folder as one table. What a killed process had not yet written is missing
 here, and is in the run's own blocks.
 """
@@ -17,8 +17,6 @@ from rlvitals.tracking.sinks import file_layout
 from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
-
-MAX_WAITING_NUMBERS = 2**21  # numbers that wait for a disk that takes no more
 
 
 @dataclass(slots=True)
@@ -125,7 +123,7 @@ class Folders:
             self._save(kind.folder / f"{kind.files:06d}-{self._part}.parquet", columns)
         except OSError:
             if (
-                len(steps) * len(names) > MAX_WAITING_NUMBERS
+                len(steps) * len(names) > 2**21  # numbers that wait for a full disk
             ):  # else they are tried again with the next ones
                 kind.waiting = []
             raise

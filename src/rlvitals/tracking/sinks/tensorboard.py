@@ -5,7 +5,7 @@ other key has `prefix` before it, and is its own tag where there is none. `table
 leaves tables out: TensorBoard can only show them as texts.
 
 Encoded here in numpy: no torch, no TensorFlow, no protobuf. Scalars are stored as float32, as
-TensorBoard has them. Other ranks than 0 are runs of their own there: `tensorboard/rank-3/`.
+TensorBoard has them. Ranks other than 0 are separate runs there: `tensorboard/rank-3/`.
 """
 
 import os

@@ -7,7 +7,7 @@ ends the run's id, and so the name of its folder.
 Where nobody is logged in and nothing says how it is to be, the run is kept offline, and a person is
 told: W&B would ask in the middle of a training, or keep nothing.
 
-Rows are logged with their step as a number, which W&B is told to draw over: its own step may
+Rows are logged with their step as a metric, which W&B uses as the x-axis: its own step may
 never go back, and would drop the rows of a second kind, or of a resumed run, without a word.
 """
 

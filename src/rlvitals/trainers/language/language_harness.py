@@ -15,7 +15,6 @@ from rlvitals.trainers.language.usage import Usage
 ERROR_SHARE_METRIC = (
     "language/error_share"  # a name of rlvitals' own, whatever else a log's names are
 )
-MAX_CONSOLE_FAILURES = 5  # of reward functions, on the console; all are in the file
 
 if TYPE_CHECKING:
     from rlvitals.trainers.language.planning.plan import Plan
@@ -102,11 +101,11 @@ class LanguageHarness(harness.Harness):
         self.failures += 1
         if failure.sample is not None:
             self._unpaid.add(failure.sample)
-        level = logging.WARNING if self.failures <= MAX_CONSOLE_FAILURES else logging.DEBUG
+        level = logging.WARNING if self.failures <= 5 else logging.DEBUG  # all are in the file
         self.log.log(level, "%s", failure.sentence)
 
     def pop_failed_share(self, samples: int) -> float:
-        """Return on what share of a batch of this process any function failed; the next begins."""
+        """Return the share of the batch on which a function failed, and begin the next batch."""
         share = len(self._unpaid) / samples
         self._unpaid.clear()
         return share

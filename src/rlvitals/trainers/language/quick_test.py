@@ -53,7 +53,7 @@ class Comparison:
             f"{sum(self.after) / questions:.1%} of {questions} unseen questions are answered "
             f"right, {sum(self.before) / questions:.1%} before training "
             f"({self.gained_count} gained, {self.lost_count} lost, "
-            f"sign test p {'< 0.001' if p < 0.001 else f'= {p:.2g}'})"  # noqa: PLR2004
+            f"sign test p {'< 0.001' if p < 0.001 else f'= {p:.2g}'})"
         )
         if p > QUICK_TEST_SIGNIFICANCE_LEVEL:
             begin = f"all parts ran; no rise in {self.steps} steps, which may be too few to learn"

@@ -80,7 +80,7 @@ def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
 
 
 def expectation(config: Config) -> str:
-    """Return a line on what a quick test can show."""
+    """Return a line that says how much a quick test can show."""
     usual = presets.preset(config.training.env).get(
         "training.total_steps", Config().training.total_steps
     )
@@ -91,7 +91,7 @@ def expectation(config: Config) -> str:
 
 
 def conclusion(returns: Sequence[float]) -> str:
-    """Return a line on what a quick test showed, from the held-out returns in order.
+    """Return a line with the result of a quick test, from the held-out returns in order.
 
     Raises VitalsError for one that is not finite.
     """
@@ -99,7 +99,7 @@ def conclusion(returns: Sequence[float]) -> str:
         raise VitalsError(
             "quick test: a held-out return is not finite", hint="rlvitals diagnose names the cause"
         )
-    if len(returns) < 2:  # noqa: PLR2004 - before and after
+    if len(returns) < 2:  # before and after
         return "[PPO:end] quick test: all parts ran; nothing was evaluated before and after"
     change = f"from {returns[0]:.1f} to {returns[-1]:.1f}"
     if returns[-1] > returns[0]:

@@ -13,10 +13,6 @@ from rlvitals.trainers.ppo.telemetry import LOG_FORMAT
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-FIRST_LOGGED_UPDATES, MAX_LOGGED_UPDATES = (
-    5,
-    100,
-)  # updates that are shown at first, and then of the complete run
 # What the bar shows of an update, and how.
 BAR_METRICS = (
     ("ep_return", "return {:.1f}"), ("latency", "latency {:.2f} s"), ("reward", "reward {:.3f}"),
@@ -38,9 +34,10 @@ class UpdateFilter(logging.Filter):
         if step is None:
             return True
         self._seen += 1
-        if self._seen > FIRST_LOGGED_UPDATES and step < min(self._next, self._total):
+        # The first five updates are shown, then 100 of the run.
+        if self._seen > 5 and step < min(self._next, self._total):
             return False
-        self._next = step + self._total / MAX_LOGGED_UPDATES
+        self._next = step + self._total / 100
         return True
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from rlvitals import UsageError
 from rlvitals.trainers.ppo.cluster import Cluster, ClusterConfig, baselines
 
-RANDOM_ACTION_SHARE = 0.2  # they lead to states that the scheduler itself would not reach
-
 
 @dataclass(frozen=True, slots=True)
 class Demos:
@@ -88,7 +86,8 @@ def _collect_policy(
         action = policies[name](observation, cluster)
         obs.append(observation.copy())
         actions.append(action.astype(np.int64))
-        is_random = rng.random(envs) < RANDOM_ACTION_SHARE
+        # Random actions lead to states that the scheduler itself would not reach.
+        is_random = rng.random(envs) < 0.2
         executed = np.where(is_random, rng.integers(0, config.replicas, envs), action)
         outcome = cluster.step(executed, rng)
         dones = outcome.terminated | outcome.truncated

@@ -9,8 +9,6 @@ from rlvitals.trainers.ppo.config import MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
 
-MIN_LR_CHANGE = 0.01  # of the learning rate's factor: a smaller one is no event
-
 
 class Events:
     """Records pulses, adjustments, histograms and slow tails after each update."""
@@ -50,7 +48,7 @@ class Events:
         if (
             not metrics["gradient_spike"]
             and previous[1] == current[1]
-            and abs(current[0] - previous[0]) < MIN_LR_CHANGE
+            and abs(current[0] - previous[0]) < 0.01  # of the learning rate's factor
         ):
             return
         cause = "gradient spike" if metrics["gradient_spike"] else "quiet"

@@ -74,7 +74,6 @@ TRACKED_METRICS = {
     "track_kl_divergence": r"first_\w+|ratio_(mean|max)",
     "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
 }
-TAIL_PATTERN = re.compile(r"latency_p(\d+)")
 # What an update's numbers may be, in the order of the exported table.
 LOGGED_UPDATE_COLUMNS = (
     "update", "pi_loss", "vf_loss", "loss", "entropy", "entropy_policy", "approx_kl",
@@ -120,7 +119,9 @@ def select_metrics(metrics: Mapping[str, float], config: MonitoringConfig) -> Nu
         name: value
         for name, value in metrics.items()
         if not (left_out and left_out.fullmatch(name))
-        and not ((slow := TAIL_PATTERN.fullmatch(name)) and int(slow[1]) not in percentiles)
+        and not (
+            (slow := re.fullmatch(r"latency_p(\d+)", name)) and int(slow[1]) not in percentiles
+        )
         and (tail.enable or not name.startswith("tail_latency_"))
     }
     if "tail_latency_samples" in selected:

@@ -11,7 +11,6 @@ from rlvitals import UsageError
 from rlvitals.trainers.ppo.config import TemperatureConfig
 
 REQUIRED_INFO = ("qps", "latency", "throughput", "utilisation")
-BALANCE_WEIGHT = 0.1  # what full imbalance adds to the temperature
 TARGET_ALPHA_FACTOR = (
     0.1  # times the pressure's own alpha: how fast a target that is not set is learned
 )
@@ -151,7 +150,7 @@ class Controller:
         shift = (
             -config.qps_sensitivity * self.qps_pressure
             - config.latency_sensitivity * self.latency_pressure
-            + BALANCE_WEIGHT * imbalance
+            + 0.1 * imbalance  # at most 0.1
         )
         pulsing = self.pulse_remaining > 0
         boost = config.pulse_magnitude * config.base_temperature if pulsing else 0.0

@@ -18,7 +18,6 @@ from rlvitals.views.figures.figure import Line, Panel
 CHART_WIDTH_PIXELS = 1000  # columns of pixels
 MAX_FULL_POINTS = 4 * CHART_WIDTH_PIXELS  # points; the extremes of all columns would be as many
 FLOAT32_RANGE = (1e-30, 1e30)  # magnitudes that float32 represents with full precision
-MIN_FLOAT32_SPREAD = 1e-4  # smallest range, relative to the largest value
 
 Packed = dict[str, object]
 
@@ -122,9 +121,8 @@ def _short(finite: NDArray[np.float64]) -> bool:
     largest = float(sizes.max())
     if sizes.min() < FLOAT32_RANGE[0] or largest > FLOAT32_RANGE[1]:
         return False
-    return bool(np.ptp(finite) > MIN_FLOAT32_SPREAD * largest) or bool(
-        (finite == finite.astype("<f4")).all()
-    )
+    # A smaller range than 1e-4 of the largest value needs float64.
+    return bool(np.ptp(finite) > 1e-4 * largest) or bool((finite == finite.astype("<f4")).all())
 
 
 def pack_steps(steps: NDArray[np.int64]) -> Packed:
@@ -140,7 +138,7 @@ def pack_steps(steps: NDArray[np.int64]) -> Packed:
         }
     # Bytes of a distance between steps.
     width = next((size for size in (1, 2, 4) if distances.max() < 256**size), 8)
-    kind = "<f8" if width == 8 else f"<u{width}"  # noqa: PLR2004 - bytes of a float64
+    kind = "<f8" if width == 8 else f"<u{width}"  # bytes of a float64
     return {"at": int(steps[0]), "w": width, "b": _text(distances.astype(kind))}
 
 

@@ -18,7 +18,6 @@ from rlvitals.views.charts.chart import Chart, Packed, Packer
 from rlvitals.views.figures.figure import Line, Mark, Panel
 
 MAX_STYLED_GROUPS = 24  # eight colours, each solid, dashed and dotted
-MAX_SHOWN_BANDS = 8  # as in overlay.js: more cover each other
 PLACES_PER_SECOND = 1000  # of an axis of time: charts have whole places
 
 
@@ -88,7 +87,7 @@ def colour_of(group: int) -> str:
     """Return the classes of a group's marks in charts.css: eight colours, each in three styles."""
     if group >= MAX_STYLED_GROUPS:
         return "rest"
-    return f"curve{group % 8}{f' dash{group // 8}' if group >= 8 else ''}"  # noqa: PLR2004
+    return f"curve{group % 8}{f' dash{group // 8}' if group >= 8 else ''}"
 
 
 def legend(charts: Iterable[Packed]) -> str:
@@ -99,7 +98,8 @@ def legend(charts: Iterable[Packed]) -> str:
     if any(chart["bands"] for chart in documents):
         text = "A thin line is a run, a thick line the mean of a group's runs, its band the 95 %"
         text += " interval of the mean."
-    if any(len(cast("list[Packed]", chart["bands"])) > MAX_SHOWN_BANDS for chart in documents):
+    # As in overlay.js: more bands cover each other.
+    if any(len(cast("list[Packed]", chart["bands"])) > 8 for chart in documents):
         text += " Point at a line or a name to see its band."
     if any(curve["average"] is not None for curve in curves):
         text += " Where a line is faint, the line over it is its moving average."
@@ -139,7 +139,7 @@ def seed_bands(lines: Sequence[Line]) -> list[Packed]:
     bands: list[Packed] = []
     for group in sorted({line.part for line in lines}):
         runs = [line.series.finite() for line in lines if line.part == group]
-        if len(runs) < 2 or not all(map(len, runs)):  # noqa: PLR2004 - one run has no interval
+        if len(runs) < 2 or not all(map(len, runs)):  # one run has no interval
             continue
         first, last = max(run.steps.min() for run in runs), min(run.steps.max() for run in runs)
         if last <= first:

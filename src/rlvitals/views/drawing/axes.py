@@ -15,13 +15,8 @@ from matplotlib.ticker import (
 
 from rlvitals.views.drawing.curves import Scale
 
-MIN_LETTER_VALUE = 1e4  # smaller numbers have no unit letter
 AXIS_TICK_STEPS = [1, 2, 2.5, 5, 10]
-MIN_PLAIN_VALUE, MAX_PLAIN_VALUE = 1e-3, 1e15  # numbers outside use a power of ten
 MAX_TICK_DIGITS = 9
-MIN_LOG_RATIO = 1e3  # of the ticks of a nonlinear axis
-MIN_TENS_DECADES = 2.2  # decades from which powers of ten suffice as ticks
-LABEL_TOLERANCE = 1e-3  # error of a label, relative to the distance of two ticks
 
 
 class Short(Formatter):
@@ -36,7 +31,7 @@ class Short(Formatter):
         finite = sorted(v for v in values if isfinite(v))
         largest = max((abs(v) for v in finite), default=0.0)
         smallest = min((abs(v) for v in finite if v), default=0.0)
-        if largest > MIN_LOG_RATIO * smallest:
+        if largest > 1e3 * smallest:
             return [short(v, 1) for v in values]
         min_distance = min((b - a for a, b in pairwise(finite) if b > a), default=largest)
         digits = next(
@@ -48,7 +43,7 @@ class Short(Formatter):
 
 def _exact(values: Sequence[float], digits: int, distance: float) -> bool:
     """Return whether `digits` digits are accurate relative to the ticks' distance."""
-    return all(abs(float(f"{v:.{digits - 1}e}") - v) <= LABEL_TOLERANCE * distance for v in values)
+    return all(abs(float(f"{v:.{digits - 1}e}") - v) <= 1e-3 * distance for v in values)
 
 
 def short(value: float, digits: int, largest: float | None = None) -> str:
@@ -56,10 +51,10 @@ def short(value: float, digits: int, largest: float | None = None) -> str:
     size = abs(value) if largest is None else largest
     if value == 0 or not isfinite(value):
         return f"{value:g}"
-    if size < MIN_PLAIN_VALUE or size >= MAX_PLAIN_VALUE:
+    if size < 1e-3 or size >= 1e15:  # these use a power of ten
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
         return f"{_bare(mantissa)}e{int(power)}"
-    if size < MIN_LETTER_VALUE:
+    if size < 1e4:  # smaller numbers have no unit letter
         return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
     unit, letter = next(
         ((u, t) for u, t in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if size >= u),
@@ -92,5 +87,6 @@ def set_scale(axes: Axes, kind: Scale, width: float) -> None:
 def set_log_ticks(axes: Axes, low: float, high: float) -> None:
     """Set at most seven ticks on a log scale."""
     decades = log10(high / low)
-    subs = (1.0, 2.0, 5.0) if decades < MIN_TENS_DECADES else (1.0,)
+    # From 2.2 decades on, powers of ten suffice as ticks.
+    subs = (1.0, 2.0, 5.0) if decades < 2.2 else (1.0,)
     axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=7))

@@ -12,7 +12,6 @@ from rlvitals.views.drawing.themes import Theme
 from rlvitals.views.figures.figure import Line, Panel
 
 BAND_ALPHAS = (0.14, 0.26, 0.42)  # from the outermost band inwards
-MAX_STROKED_STEPS = 30  # up to so many, bands get strokes: a single step has no area
 
 
 def draw(axes: Axes, panel: Panel, theme: Theme, pixels: int) -> Line:
@@ -22,7 +21,7 @@ def draw(axes: Axes, panel: Panel, theme: Theme, pixels: int) -> Line:
     for (low, high), alpha in zip(_pairs(lines), BAND_ALPHAS, strict=True):
         steps, below, above = envelope(low, high, pixels)
         axes.fill_between(steps, below, above, color=ink, alpha=alpha, lw=0)
-        if len(steps) <= MAX_STROKED_STEPS:
+        if len(steps) <= 30:  # strokes: a single step has no area
             axes.vlines(steps, below, above, color=ink, alpha=alpha, lw=3)
     return lines[len(lines) // 2]
 

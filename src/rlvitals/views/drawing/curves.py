@@ -15,10 +15,7 @@ from rlvitals.views.figures.figure import Kind, Line, Panel
 Numbers = NDArray[np.float64]
 Scale = Literal["linear", "log", "asinh"]
 
-AVERAGE_SHARE = 0.05  # of the run's points: the span of the average
-MIN_AVERAGE_POINTS = 40  # fewer points get no average
 MAX_SPIKE_RATIO = 30.0  # of the 5 to 95 % range; a higher spike flattens a linear axis
-MAX_LOG_RATIO = 1e6  # largest range of a log scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +72,7 @@ def average(series: Series, max_points: int) -> tuple[NDArray[np.int64], Numbers
     A series of more than `max_points` points is first reduced to group means.
     """
     finite = (series if series.outline is None else series.outline.means).finite()
-    if len(finite) < MIN_AVERAGE_POINTS:
+    if len(finite) < 40:
         return None
     group = -(-len(finite) // max_points)
     starts = np.arange(0, len(finite), group)
@@ -83,7 +80,8 @@ def average(series: Series, max_points: int) -> tuple[NDArray[np.int64], Numbers
     with np.errstate(over="ignore"):
         means = np.add.reduceat(finite.values, starts) / sizes
     steps = finite.steps[starts + sizes - 1]
-    return steps, ema(means, min(1.0, 2 / (AVERAGE_SHARE * len(means) + 1)))
+    # The average spans 5 % of the points.
+    return steps, ema(means, min(1.0, 2 / (0.05 * len(means) + 1)))
 
 
 def _noisy(points: downsample.Points, smooth: tuple[NDArray[np.int64], Numbers]) -> bool:
@@ -102,14 +100,15 @@ def scale(panel: Panel, curves: Sequence[Curve]) -> tuple[Scale, float]:
         return "linear", 1.0
     finite = [values[np.isfinite(values)] for values in (curve.values for curve in curves)]
     values = np.concatenate(finite) if finite else np.empty(0)
-    if len(values) < 3:  # noqa: PLR2004 - nothing to flatten
+    if len(values) < 3:  # nothing to flatten
         return "linear", 1.0
     low, high = np.percentile(values, (5, 95))
     full_range = float(values.max() / 2 - values.min() / 2)
     lowest, middle, top = (float(f(values)) for f in (np.min, np.median, np.max))
     flattened = high > low and full_range > MAX_SPIKE_RATIO * float(high / 2 - low / 2)
     if lowest > 0 and (flattened or top / 2 > MAX_SPIKE_RATIO * middle / 2):
-        return ("log", 1.0) if top / MAX_LOG_RATIO < lowest else ("asinh", middle)
+        # A log scale covers a factor of a million at most.
+        return ("log", 1.0) if top / 1e6 < lowest else ("asinh", middle)
     if flattened:
         return "asinh", float(max(abs(low), abs(high)))
     return "linear", 1.0

@@ -16,8 +16,6 @@ from rlvitals.views.drawing.text_fit import POINTS_PER_INCH, cut, drawable, widt
 from rlvitals.views.drawing.themes import Theme
 from rlvitals.views.figures.figure import Kind, Mark, Panel, Picture
 
-CONSTANT_TOLERANCE = 1e-6  # relative; a curve that varies less is drawn as constant
-MAX_MARKED_POINTS = 30  # points with a marker each
 MAX_LIMIT_DISTANCE = 8.0  # of the curves' size; farther limits are captions only
 TEXT_SIZES = {"title": 13.0, "ticks": 11.0, "caption": 10.0, "words": 12.0}  # points
 Dash = str | tuple[int, tuple[float, ...]]
@@ -44,7 +42,7 @@ class PanelContext:
 
 def has_side_legend(panel: Panel) -> bool:
     """Return whether a panel has too many parts for a legend next to its title."""
-    return len(_part_names(panel)) > 3  # noqa: PLR2004 - with a legend next to the title
+    return len(_part_names(panel)) > 3  # with a legend next to the title
 
 
 def dash(index: int, theme: Theme) -> Dash:
@@ -130,7 +128,7 @@ def _curve(axes: Axes, curve: Curve, context: PanelContext) -> None:
         ls = dash(first, theme)
     thin = curve.smooth is not None
     lone = _isolated_points(curve.values)
-    is_short = len(curve.line.series) <= MAX_MARKED_POINTS
+    is_short = len(curve.line.series) <= 30  # each point has a marker
     axes.plot(
         curve.steps, curve.values, color=ink, ls=ls, lw=0.9 if thin else 2.0,
         alpha=0.4 if thin else 1.0, marker="o" if is_short else None, ms=4, solid_joinstyle="round",
@@ -173,7 +171,8 @@ def _ends(axes: Axes, panel: Panel, drawn: Sequence[Curve], kind: Scale) -> None
     if kind == "linear":
         near_limits = [b.value for b in panel.limits if _near(b.value, low, high)]
         low, high = min([low, *near_limits]), max([high, *near_limits])
-        same = high - low <= CONSTANT_TOLERANCE * max(abs(high), abs(low))
+        # A curve that varies less is drawn as constant.
+        same = high - low <= 1e-6 * max(abs(high), abs(low))
         air = 0.06 * (high - low) if not same else 0.5 * abs(high) or 0.5
         if not np.isfinite(air):
             return  # overflows float64: keep matplotlib's limits

@@ -18,7 +18,6 @@ from rlvitals.views.figures.figure import Figure, Kind, Line, Panel, Subject
 from rlvitals.views.figures.panels import annotate, natural
 
 QUANTILE_LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-QUANTILE_NAMES = ("lowest", "5 %", "25 %", "median", "75 %", "95 %", "highest")
 COMPARISON_QUANTILES = (
     (3, 0, "median"),
     (1, 1, "5 %, 95 %"),
@@ -36,15 +35,6 @@ DISTRIBUTION_METRICS = (  # in the order of the panels, before other distributio
 )
 DISTRIBUTION_TITLES = {metric.name: title for metric, title in DISTRIBUTION_METRICS}
 DISTRIBUTION_ORDER = {name: index for index, name in enumerate(DISTRIBUTION_TITLES)}
-WEIGHT_KEYWORDS = (
-    "gradient",
-    "param",
-    "weight",
-    "layer",
-    ".bias",
-    "/bias",
-)  # of network weights, which have hundreds of histograms
-MIN_ROWS_PER_STEP = 4  # of a table, for quantiles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,10 +58,19 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
 
 def spreads(trace: Trace) -> dict[str, Spread]:
     """Return the distributions of a run by name, except those of network weights."""
+    # Of network weights, which have hundreds of histograms.
+    weight_keywords = (
+        "gradient",
+        "param",
+        "weight",
+        "layer",
+        ".bias",
+        "/bias",
+    )
     by_name = {
         key: of_histograms(logged)
         for key, logged in trace.histograms.items()
-        if logged and not any(name_part in key.lower() for name_part in WEIGHT_KEYWORDS)
+        if logged and not any(name_part in key.lower() for name_part in weight_keywords)
     }
     for table in trace.tables.values():
         for name, spread in _of_table(table):
@@ -96,7 +95,7 @@ def _of_table(table: Table) -> Iterator[tuple[str, Spread]]:
     """Yield the distribution of each numeric column: rewards, advantages."""
     order = np.argsort(table.steps, kind="stable")
     steps, starts, counts = np.unique(table.steps[order], return_index=True, return_counts=True)
-    if not len(steps) or np.median(counts) < MIN_ROWS_PER_STEP:
+    if not len(steps) or np.median(counts) < 4:  # too few for quantiles
         return
     for column, cells in table.columns.items():
         if not all(isinstance(cell, float) or cell is None for cell in cells):
@@ -139,10 +138,11 @@ def _panel(subjects: Sequence[Subject], name: str, run_spreads: Sequence[Spread 
 
 def quantile_lines(spread: Spread, metric: str, run: int, *, several: bool) -> Iterator[Line]:
     """Yield the quantiles of a run's distribution; of several runs the median, 5 % and 95 %."""
+    quantile_names = ("lowest", "5 %", "25 %", "median", "75 %", "95 %", "highest")
     curves = (
         COMPARISON_QUANTILES
         if several
-        else [(column, 0, label) for column, label in enumerate(QUANTILE_NAMES)]
+        else [(column, 0, label) for column, label in enumerate(quantile_names)]
     )
     for column, part, label in curves:
         series = Series(spread.steps, spread.times, spread.values[:, column])

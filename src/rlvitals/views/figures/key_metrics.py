@@ -12,8 +12,6 @@ from rlvitals.views import phrases
 from rlvitals.views.figures.figure import Figure, Kind, Limit, Line, Panel, Subject, Words
 from rlvitals.views.figures.panels import annotate
 
-VALUE_SIGNS = {"good": "✓", "bad": "✗", "neutral": "·", "unknown": "?"}
-
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     """Return a panel for each value that any run logs, with a single run's judgement."""
@@ -65,9 +63,8 @@ def _panel(subjects: Sequence[Subject], title: str, values: Sequence[Value | Non
     panel = annotate(subjects, Panel(title, unit, lines), ())
     if len(subjects) > 1:
         return panel
-    words = Words(
-        f"{VALUE_SIGNS[first.sign]} {first.why}", phrases.SIGN_COLOURS[first.sign] or "ink"
-    )
+    signs = {"good": "✓", "bad": "✗", "neutral": "·", "unknown": "?"}
+    words = Words(f"{signs[first.sign]} {first.why}", phrases.SIGN_COLOURS[first.sign] or "ink")
     limits = tuple(
         Limit(bound.value, f"{bound.origin} {phrases.number(bound.value)}")
         for bound in (first.low, first.high)

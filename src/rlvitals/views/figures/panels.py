@@ -8,6 +8,7 @@ from math import isfinite
 import numpy as np
 
 from rlvitals import metrics as catalogue
+from rlvitals.errors import join_first
 from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Series, Trace
@@ -24,7 +25,6 @@ from rlvitals.views.figures.figure import (
 )
 
 RUN_ORIGIN = "the run's "  # prefix of a limit's origin that is the run's own setting
-MAX_MISSING_METRICS = 4  # named in one message
 
 
 def picture(figure: Figure, subjects: Sequence[Subject]) -> Picture | None:
@@ -60,13 +60,7 @@ def has(figure: Figure, subjects: Sequence[Subject]) -> bool:
 def missing(figure: Figure, subjects: Sequence[Subject]) -> str:
     """Return a figure's metrics, named as in the run's framework."""
     trace = subjects[0].trace
-    names = [phrases.to_know(trace, metric.name) for metric in figure.needs[:MAX_MISSING_METRICS]]
-    suffix = (
-        f" and {len(figure.needs) - MAX_MISSING_METRICS} more"
-        if len(figure.needs) > MAX_MISSING_METRICS
-        else ""
-    )
-    return f"{', '.join(names)}{suffix}"
+    return join_first([phrases.to_know(trace, metric.name) for metric in figure.needs], 4)
 
 
 def has_metric(trace: Trace, metric: Metric) -> bool:
@@ -213,7 +207,7 @@ def _marks(subjects: Sequence[Subject], lines: Sequence[Line]) -> Iterable[Mark]
 
 def stretches(series: Series, run: int = 0) -> tuple[Stretch, ...]:
     """Return the steps during which a switch is on."""
-    on = np.nan_to_num(series.values) > 0.5  # noqa: PLR2004 - half of a 0/1 switch
+    on = np.nan_to_num(series.values) > 0.5  # half of a 0/1 switch
     edges = np.flatnonzero(np.diff(np.concatenate(([False], on, [False])).astype(np.int8)))
     return tuple(
         Stretch(int(series.steps[begin]), int(series.steps[min(end, len(series) - 1)]), run)

@@ -21,9 +21,6 @@ from rlvitals.views.figures.distributions import QUANTILE_LEVELS, Spread, quanti
 from rlvitals.views.figures.figure import Figure, Kind, Line, Panel, Subject
 from rlvitals.views.figures.panels import annotate
 
-MAX_NAMED_RANKS = 3  # curves over the bands: a legend next to the title has room for three
-MIN_BAND_RANKS = 8  # of fewer ranks, each has a curve
-
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     """Return a panel for each metric that several ranks log, and one for the time of a step."""
@@ -65,7 +62,7 @@ def _panel(
 ) -> Panel:
     several = len(subjects) > 1
     counts = {len(found[1].ranks) for found in of_runs if found is not None}
-    with_bands = several or max(counts, default=0) >= MIN_BAND_RANKS
+    with_bands = several or max(counts, default=0) >= 8  # of fewer ranks, each has a curve
     lines: list[Line] = []
     for run, found in enumerate(of_runs):
         if found is None:
@@ -107,7 +104,8 @@ def _complete(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _rank_lines(name: str, values: RankValues, rows: Sequence[int] | None) -> Iterator[Line]:
     """Yield the curves of some ranks, the last with how many more there are; None: of all."""
-    drawn = range(len(values.ranks)) if rows is None else rows[:MAX_NAMED_RANKS]
+    # A legend next to the title has room for three.
+    drawn = range(len(values.ranks)) if rows is None else rows[:3]
     more_count = 0 if rows is None else len(rows) - len(drawn)
     for part, row in enumerate(drawn, 0 if rows is None else 1):
         logged = values.logged[row]

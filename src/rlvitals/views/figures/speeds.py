@@ -10,7 +10,6 @@ from rlvitals.types import Series, Trace
 from rlvitals.views.figures.figure import Line, Panel, Subject
 from rlvitals.views.figures.panels import annotate, has_metric
 
-UPDATE_COUNTERS = (optimiser.UPDATES, progress.ITERATION)  # cumulative counts of updates
 MIN_ROWS_PER_WINDOW = 4  # a clock may count full seconds
 
 
@@ -28,8 +27,9 @@ def _speed(trace: Trace, metric: Metric) -> Series | None:
     if has_metric(trace, metric):
         return trace[metric.name]
     if metric is throughput.UPDATES_PER_SECOND:
+        update_counters = (optimiser.UPDATES, progress.ITERATION)  # cumulative counts of updates
         return next(
-            (rate for counter in UPDATE_COUNTERS if (rate := _rate(_count(trace, counter)))), None
+            (rate for counter in update_counters if (rate := _rate(_count(trace, counter)))), None
         )
     timed = max(trace.series.values(), key=len, default=None)
     return None if timed is None else _rate(_of_steps(timed))
@@ -52,13 +52,13 @@ def _rate(count: Series | None) -> Series | None:
         return None
     timed = count.where(np.isfinite(count.times))
     windows = min(60, len(timed) // MIN_ROWS_PER_WINDOW)
-    if windows < 2:  # noqa: PLR2004 - no course
+    if windows < 2:  # no course
         return None
     edges = np.linspace(0, len(timed) - 1, windows + 1).astype(np.int64)
     seconds = np.diff(timed.times[edges])
     grown = np.diff(timed.values[edges])
     fair = (seconds > 0) & (grown >= 0)  # excludes the gap before a resumed attempt
-    if np.count_nonzero(fair) < 2:  # noqa: PLR2004 - the same
+    if np.count_nonzero(fair) < 2:  # the same
         return None
     ends = edges[1:][fair]
     return Series(timed.steps[ends], timed.times[ends], grown[fair] / seconds[fair])

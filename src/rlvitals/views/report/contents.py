@@ -22,7 +22,6 @@ from rlvitals.views.report import tables
 from rlvitals.views.report.page import Found, Grid, Measure, Page, Subject, Unjudged, Wish
 from rlvitals.views.summary import CONVERGENCE_TEXTS, GOAL_MARKS
 
-CURVE_TOLERANCE = 0.01  # of the curve's range, around an observed value
 LINEAR_METRICS = tuple(
     metric.name for metric in (*CLIP_FRACTIONS, *ENTROPY_METRICS)
 )  # values near zero are zero
@@ -35,7 +34,6 @@ KIND_TITLES: Mapping[str, str] = {
     "": "Others",
 }
 MAX_UNMAPPED_CHARTS = 200
-MAX_PERCENT_RATIO = 5.0  # larger changes are written as factors
 
 
 def page(subject: Subject, number: int) -> Page:
@@ -145,7 +143,7 @@ def _limits(finding: Finding, series: Series) -> Iterator[figure.Limit]:
     if not isfinite(finding.observed) or not isfinite(bound.value):
         return
     low, high = float(values.min()), float(values.max())
-    margin = CURVE_TOLERANCE * max(high - low, abs(high))
+    margin = 0.01 * max(high - low, abs(high))  # of the curve's range, around an observed value
     if low - margin <= finding.observed <= high + margin:
         label = f"{bound.origin.removeprefix(RUN_ORIGIN)}: {phrases.number(bound.value)}"
         yield figure.Limit(bound.value, label)
@@ -216,7 +214,7 @@ def _share(change: Change) -> str:
     """Return a metric's change in per cent, or as a factor if it is large."""
     if change.share is None:
         return ""
-    if change.share > MAX_PERCENT_RATIO - 1:
+    if change.share > 4.0:  # larger changes are written as factors
         return f"{1 + change.share:.3g} x"
     return f"{100 * change.share:+.3g} %" if change.share else "none"
 

@@ -12,10 +12,6 @@ from rlvitals.views.phrases import Line
 from rlvitals.views.report.markup import Html, breakable, el, join, paragraphs
 from rlvitals.views.report.page import Grid
 
-NUMBER_CELL = re.compile(r"[+−-]?[\d.,]+(e[+-]?\d+)?( %| x| [kMG]?B)?")
-LONG_CELL_CHARS = 60  # of a cell; longer ones are set as paragraphs
-MAX_OPEN_ROWS = 12  # longer lists are folded
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -90,7 +86,7 @@ def _spans(text: str) -> Iterator[Html]:
 
 def named_table(name: str, grid: Grid) -> Html:
     """Return a table with its name; a long list is folded."""
-    is_long = len(grid.rows) > MAX_OPEN_ROWS and not grid.heads
+    is_long = len(grid.rows) > 12 and not grid.heads  # longer lists are folded
     summary = el("summary", el("code", name), join(f" · {len(grid.rows)} rows"))
     return el("details", summary, table(grid), open=not is_long)
 
@@ -110,8 +106,8 @@ def table(grid: Grid, *, stacked: bool = False) -> Html:
 
 
 def _cell(text: str, head: str | None) -> Html:
-    if NUMBER_CELL.fullmatch(text):
+    if re.fullmatch(r"[+−-]?[\d.,]+(e[+-]?\d+)?( %| x| [kMG]?B)?", text):
         return el("td", text, class_="number", data_head=head)
-    if len(text) > LONG_CELL_CHARS or "\n" in text:
+    if len(text) > 60 or "\n" in text:  # set as a paragraph
         return el("td", el("div", paragraphs(text), class_="text", tabindex="0"), data_head=head)
     return el("td", breakable(text), data_head=head)

@@ -14,7 +14,6 @@ from rlvitals.views.report.contents import changes
 from rlvitals.views.report.page import Subject, Unread
 
 MAX_COMMENT_CHARS = 60_000  # GitHub allows 65,536
-SEVERITY_ICONS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.NOTE: "⚪"}
 MAX_REMEDY_CHARS = 160  # of a remedy in a table
 
 
@@ -97,7 +96,8 @@ def _short(run: Subject | Unread) -> Iterator[str]:
 def _lines(case: Case, depth: int = 0) -> Iterator[str]:
     finding = case.finding
     severity = finding.severity
-    name = f"{'↳ ' * depth}{SEVERITY_ICONS[severity]} {severity.name.lower()}"
+    icons = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.NOTE: "⚪"}
+    name = f"{'↳ ' * depth}{icons[severity]} {severity.name.lower()}"
     tries = next(iter(finding.remedies or case.rule.remedies), "")
     tries = tries if len(tries) <= MAX_REMEDY_CHARS else f"{tries[: MAX_REMEDY_CHARS - 1]}…"
     summary = f"{_name(case.rule.name)} {safe(finding.summary)}"

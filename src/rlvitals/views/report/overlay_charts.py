@@ -17,9 +17,6 @@ from rlvitals.views.report.page import Measure
 
 METRIC_CHART = "all-metric-"  # before the metric, in the name of its chart
 OUTCOME_PIXELS = 320  # height of the outcome's chart
-MAX_LABELLED_GROUPS = 4  # of single runs that a legend describes by name and settings
-# Unit, its seconds, and the shortest axis that it is used for.
-TIME_UNITS = (("hours", 3600.0, 7200.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +68,10 @@ class OverlayCharts:
         if self.axis != "time":
             return self.axis, 1.0
         seconds = self.last / overlays.PLACES_PER_SECOND
+        # Unit, its seconds, and the shortest axis that it is used for.
+        units = (("hours", 3600.0, 7200.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))
         name, size = next(
-            (name, size) for name, size, min_seconds in TIME_UNITS if seconds >= min_seconds
+            (name, size) for name, size, min_seconds in units if seconds >= min_seconds
         )
         return f"{name} of training", 1 / (overlays.PLACES_PER_SECOND * size)
 
@@ -85,7 +84,8 @@ class OverlayCharts:
         label = self.groups[number].label
         pairs = zip(self.runs, self.group_numbers, strict=True)
         names = [run.name for run, group in pairs if group == number]
-        if len(names) == 1 and len(self.groups) > MAX_LABELLED_GROUPS:
+        # A legend describes up to four single runs by name and settings.
+        if len(names) == 1 and len(self.groups) > 4:
             return names[0]
         return label if len(names) > 1 or names[0] in label else f"{names[0]}: {label}"
 

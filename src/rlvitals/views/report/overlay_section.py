@@ -62,7 +62,7 @@ def _groups(result: Comparison) -> Grid:
 
 
 def _metric_charts(drawer: OverlayCharts, headline: str, outcome: str = "") -> Overlay:
-    """Return the overlay without its outcome, a metric that has a chart of its own."""
+    """Return the overlay without its outcome, a metric with a separate chart."""
     measures = tuple(drawer.measures(outcome))
     charts = [measure.chart for _, group in measures for measure in group]
     unit, scale = drawer.unit

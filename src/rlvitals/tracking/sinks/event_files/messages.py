@@ -36,7 +36,7 @@ def varint(number: int) -> bytes:
     """Return an int64 as a varint: negative ones take ten bytes."""
     number &= 2**64 - 1
     data = bytearray()
-    while number > 127:  # noqa: PLR2004  # seven bits a byte
+    while number > 127:  # seven bits a byte
         data.append(number & 127 | 128)
         number >>= 7
     data.append(number)

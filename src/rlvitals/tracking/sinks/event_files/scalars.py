@@ -29,7 +29,6 @@ STEP_TAG_BYTE = 0x10  # field numbers and wire types, as one byte
 _STEP_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
 _SHIFTS = (7 * np.arange(10)).astype(np.uint64)
 _POSITIONS = np.arange(19)  # the bytes of a stamp
-MAX_BATCH_SCALARS = 2**12  # scalars that are encoded together: their bytes fit the nearest caches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +57,7 @@ def encode(
         single = values.astype("<f4", order="C")
     widths = _widths(steps)
     cuts = [0, *(np.flatnonzero(widths[1:] != widths[:-1]) + 1).tolist(), len(steps)]
-    batch_rows = max(MAX_BATCH_SCALARS // len(keys), 1)
+    batch_rows = max(2**12 // len(keys), 1)  # encoded together: their bytes fit the nearest caches
     for begin, end in pairwise(cuts):
         for first in range(begin, end, batch_rows):
             batch = slice(first, min(first + batch_rows, end))

@@ -92,7 +92,6 @@ READABLE_SUBJECTS = (
     Subject("Change against last year", "Change (%)", GOODS, -40, 40, unit="%"),
     Subject("Rainfall (mm)", "Rainfall", MONTHS, 0, 120, decimals=1),
 )
-MAX_TICKS = 6  # of a readable axis, at the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +249,8 @@ def _tick(span: float) -> float:
     """Return the round step that gives an axis at most `TICKS` ticks."""
     power = 10.0 ** (len(str(int(span))) - 2)
     # An axis counts in these steps, times a power of ten.
-    return next(
-        step * power for step in (1, 2, 2.5, 5, 10, 20, 25, 50) if span <= step * power * MAX_TICKS
-    )
+    # Ticks of a readable axis.
+    return next(step * power for step in (1, 2, 2.5, 5, 10, 20, 25, 50) if span <= step * power * 6)
 
 
 def _two(facts: Facts, random: Random) -> tuple[int, int]:

@@ -242,7 +242,7 @@ def _parse_json(text: str, source: str) -> Any:
 
 def _mapping(row: Any, source: str) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise UsageError(f"it is no row but {str(row)[:40]!r}", where=source)
+        raise UsageError(f"not a row: {str(row)[:40]!r}", where=source)
     return row
 
 

@@ -15,7 +15,6 @@ from rlvitals.trainers.language.planning.updates import Update
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.language.tiny import base as tiny
 
-MAX_CPU_UPDATE_SECONDS = 600.0  # seconds of one on a CPU that a person is warned of
 GIB = 2.0**30
 
 
@@ -111,6 +110,6 @@ def _warnings(result: Plan) -> tuple[str, ...]:
             f"{result.memory / GIB:,.1f} GiB are needed, and {rates.memory / GIB:,.1f} GiB of "
             f"the {rates.device}'s memory are free"
         )
-    if rates.device == "cpu" and result.seconds > MAX_CPU_UPDATE_SECONDS:
+    if rates.device == "cpu" and result.seconds > 600.0:
         warnings.append(f"without a GPU an update takes about {result.seconds / 60:,.0f} minutes")
     return tuple(warnings)

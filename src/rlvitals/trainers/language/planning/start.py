@@ -12,7 +12,6 @@ from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.language.tiny import base as tiny
 from rlvitals.trainers.language.usage import ResourceUsage
 
-PLAN_FILE = "plan.json"  # in the run's folder
 # Parameters below which a training is not planned: it fits anywhere, and estimating takes seconds.
 MIN_PLANNED_PARAMETERS = 50_000_000
 
@@ -40,7 +39,7 @@ def plan(
     )
     for line in result.warnings:
         tell(f"plan: {line}")
-    (folder / PLAN_FILE).write_text(json.dumps(result.document()), encoding="utf-8")
+    (folder / "plan.json").write_text(json.dumps(result.document()), encoding="utf-8")
     return result
 
 

@@ -33,7 +33,7 @@ def functions(
 ) -> list[Reward]:
     """Make the settings' reward functions for TRL, or those that the task has by `default`.
 
-    With `process_model`, process_style_reward is one of them by default. `failed` is told of each
-    sample that one raised on. Raises UsageError for a name that is unknown or comes twice.
+    With `process_model`, process_style_reward is one of them by default. `failed` is called for
+    each sample that one raised on. Raises UsageError for a name that is unknown or comes twice.
     """
     return make_rewards(config, default, REWARD_MEASURES, failed)

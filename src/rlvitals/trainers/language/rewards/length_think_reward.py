@@ -5,7 +5,6 @@ import re
 from rlvitals.trainers.language.rewards import parts
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-MAX_THOUGHT_CHARACTERS = 500
 MAX_STEPS_REWARD = 1.5
 
 
@@ -16,7 +15,7 @@ def score(sample: Sample) -> float:
     numbered 1, 2, 3 and each says something.
     """
     thought = parts.inner(sample.completion, "think")
-    if thought is None or len(thought) > MAX_THOUGHT_CHARACTERS:
+    if thought is None or len(thought) > 500:
         return 0.0
     steps = 0
     for number, text in re.findall(r"<step-([0-9]{1,3})>:?([^<]*)", thought):

@@ -8,8 +8,6 @@ from typing import Any
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-JSON_REWARD, KEYS_REWARD, COLUMNS_REWARD, CELLS_REWARD = 0.5, 0.25, 0.25, 0.25
-
 
 def score(sample: Sample) -> float | None:
     """Pay for a JSON object, for its two keys, and for the share of columns and cells met.
@@ -22,11 +20,11 @@ def score(sample: Sample) -> float | None:
     table = _object(parts.inner(sample.completion, "table") or "")
     if table is None:
         return 0.0
-    keys = KEYS_REWARD * (set(table) == {"columns", "rows"})
+    keys = 0.25 * (set(table) == {"columns", "rows"})
     columns, rows = _columns(table), _rows(table)
     shared = sum((Counter(columns) & Counter(_columns(expected))).values())
-    met = COLUMNS_REWARD * shared / max(len(columns), len(_columns(expected)), 1)
-    return JSON_REWARD + keys + met + CELLS_REWARD * _cells_met(rows, _rows(expected))
+    met = 0.25 * shared / max(len(columns), len(_columns(expected)), 1)
+    return 0.5 + keys + met + 0.25 * _cells_met(rows, _rows(expected))
 
 
 def _parse_reference(table: Any) -> Mapping[str, Any] | None:
@@ -85,7 +83,7 @@ MEASURE = Measure(
     name="table_style_reward",
     meaning="the chart's table: JSON with the keys columns and rows, and what they hold",
     low=0,
-    high=JSON_REWARD + KEYS_REWARD + COLUMNS_REWARD + CELLS_REWARD,
+    high=1.25,
     title="Table style rewards",
     score=score,
     needs=(("table",),),

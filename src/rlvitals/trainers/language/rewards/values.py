@@ -5,7 +5,6 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
-MAX_NUMBER_CHARACTERS = 300  # characters of a text that may be a number
 EXACT_TOLERANCE = Fraction(0)
 # ChartQA's relaxed accuracy: a value is read off a chart to 5 %.
 CHART_TOLERANCE = Fraction(1, 20)
@@ -80,7 +79,7 @@ def _clean(text: str) -> str:
 
 def number(text: str) -> Number | None:
     """Read a number with its unit: -$1,234.50, 12 %, 3.4 million people. None for anything else."""
-    if len(text) > MAX_NUMBER_CHARACTERS:
+    if len(text) > 300:
         return None
     match = NUMBER_PATTERN.fullmatch(_clean(text))
     if match is None or not (match["whole"] or match["part"].strip(".")):

@@ -1,4 +1,4 @@
-"""Settings of an RLHF training: a section of its own, and the language sections."""
+"""Settings of RLHF training: its own section, and the sections of language training."""
 
 from dataclasses import dataclass, field
 

@@ -18,11 +18,6 @@ from rlvitals.trainers.language.rlhf import factory, save_state
 from rlvitals.trainers.language.rlhf.config import RLHF_CONFIG_FILE, Config
 from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 
-FIRST_LOGGED_RLHF_UPDATES, MAX_LOGGED_RLHF_UPDATES = (
-    3,
-    20,
-)  # updates that are shown at first, and then of the complete run
-
 
 class Training(LanguageHarness):
     """A training in its folder. `run` trains to the end and returns its status.
@@ -134,8 +129,8 @@ class Training(LanguageHarness):
             if monitoring.log_completions and row % max(monitoring.completions_every, 1) == 0:
                 self.recorder.log_table(counters.updates, "game_log", update.table)
             is_logged = (
-                counters.updates <= FIRST_LOGGED_RLHF_UPDATES
-                or counters.updates % max(self.ppo.updates // MAX_LOGGED_RLHF_UPDATES, 1) == 0
+                counters.updates <= 3  # the first updates, then 20 of the run
+                or counters.updates % max(self.ppo.updates // 20, 1) == 0
             )
             line = update_line(counters.updates, metrics)
             self.log.log(logging.INFO if is_logged else logging.DEBUG, "%s", line)

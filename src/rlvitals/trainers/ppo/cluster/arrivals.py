@@ -82,7 +82,7 @@ def read_trace(path: Path, config: ClusterConfig) -> tuple[Floats, Ints, Ints]:
         table = np.array(rows, np.float64).reshape(len(rows), 3)
     except (OSError, ValueError) as error:
         raise _bad_trace(path, str(error)) from None
-    if len(table) < 2 or not np.isfinite(table).all() or (np.diff(table[:, 0]) < 0).any():  # noqa: PLR2004 - a gap
+    if len(table) < 2 or not np.isfinite(table).all() or (np.diff(table[:, 0]) < 0).any():  # a gap
         raise _bad_trace(path, "two rows or more, finite, in the order of time")
     gaps = np.diff(table[:, 0])
     if gaps.sum() <= 0:

@@ -61,7 +61,6 @@ GLOBAL_FEATURES = (
     Feature("qps_trend", -4, 4, "qps_recent - qps"),
     Feature("burstiness", 0, 4, "coefficient of variation of the window's gaps"),
 )
-UP_FEATURE = Feature("up", 0, 1, "1 where it is up, 0 where it is down")  # where replicas fail
 REQUEST_FEATURES = (
     Feature("age", 0, 1, "ln(1 + s) / ln(1 + 10) since it arrived"),
     Feature("prompt", 0, 1, "its prompt tokens / max_prompt"),
@@ -77,7 +76,8 @@ def of_replica(config: ClusterConfig) -> tuple[Feature, ...]:
         for feature in REQUEST_FEATURES
     )
     fails = config.failures.mean_time_to_failure > 0
-    return (*REPLICA_FEATURES, *waiting, *([UP_FEATURE] if fails else []))
+    up_feature = Feature("up", 0, 1, "1 where it is up, 0 where it is down")  # where replicas fail
+    return (*REPLICA_FEATURES, *waiting, *([up_feature] if fails else []))
 
 
 def bounds(config: ClusterConfig) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -31,7 +31,6 @@ REWARD_PARTS = (
 SPREAD_DECISIONS = 50  # decisions whose spread over the replicas counts
 EFFICIENCY_DECISIONS = 4  # efficiencies of the last decisions: three differences
 MIN_RELATIVE_BASE = 0.1  # of target and threshold: the base of a relative change is not below it
-MAX_EFFICIENCY = 10.0  # efficiency is bounded: latency is near 0 in an empty cluster
 
 
 class Reward:
@@ -173,7 +172,8 @@ class Reward:
     def _note_efficiency(self, signals: Signals, target: Floats | float) -> None:
         """Efficiency: throughput over its target, over latency over its threshold."""
         slowness = np.maximum(signals.latency / self.config.latency_threshold, 1e-9)
-        efficiency = np.minimum(signals.steady_throughput / target / slowness, MAX_EFFICIENCY)
+        # Efficiency is bounded: latency is near 0 in an empty cluster.
+        efficiency = np.minimum(signals.steady_throughput / target / slowness, 10.0)
         shifted = np.concatenate([self.efficiency[:, 1:], efficiency[:, None]], axis=1)
         self.efficiency = np.where(signals.active[:, None], shifted, self.efficiency)
 
