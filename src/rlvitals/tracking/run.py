@@ -51,6 +51,7 @@ class Run(TrackerNames):
     `requests`, `at_finish`, `flush` and `finish` always raise TypeError.
     """
 
+    mirror = ""  # URL that the run is uploaded to
     at_close: Callable[[], object] = int  # called once all is written; this one does nothing
 
     def __init__(  # noqa: PLR0913 - what a run begins with, each by its name

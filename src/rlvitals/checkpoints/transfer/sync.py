@@ -66,6 +66,7 @@ class _Sync:
     patience: RetryPolicy
     result: SyncResult
     tell: Callable[[str], None]
+    keeps_newer: bool = False  # another machine may have saved what is there
     is_outdated: bool = False  # a checkpoint was deleted or replaced since it was listed
 
     def copy(self, piece: Piece, name: str) -> None:
@@ -95,7 +96,8 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     On return the target contains what the run keeps, each file read back. Checkpoints that the run
     deleted are deleted there too, unless `keep_all`; the newest and files of other programs stay.
     Without `logs` the checkpoints alone. `result` shows how far an interrupted round came.
-    `mirror_prefixes`: as in `claim_index`.
+    `mirror_prefixes`: as in `claim_index`; then a checkpoint of the same step that is as new as
+    the run's stays, since another machine has saved it.
     """
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
@@ -103,7 +105,9 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     index = Index(content.run_id, folder.resolve().name, _source_id(folder))
     index = backup_index.claim_index(remote, sizes, index, patience, mirror_prefixes)
     result.left, result.failed = content.skipped, [*result.failed, *content.unreadable]
-    sync = _Sync(remote, content, index, sizes, patience, result, tell)
+    sync = _Sync(
+        remote, content, index, sizes, patience, result, tell, keeps_newer=bool(mirror_prefixes)
+    )
     if file_selection.BACKUP_INDEX_FILE not in sizes:  # from now on the place is this run's
         backup_index.write_index(remote, index, patience)
     arrived = _CheckpointCopier(sync).copy_missing()
@@ -153,6 +157,7 @@ class _CheckpointCopier:
             checkpoint
             for checkpoint in sync.content.checkpoints
             if not self._is_there(checkpoint, present)
+            and not (sync.keeps_newer and self._is_outdone(checkpoint, present))
         ]
         sync.result.complete = complete_names = present.keys() - {
             checkpoint.folder.name for checkpoint in missing
@@ -174,6 +179,21 @@ class _CheckpointCopier:
     def _is_there(self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]) -> bool:
         remote_checkpoint = present.get(checkpoint.folder.name)
         return remote_checkpoint is not None and remote_checkpoint.manifest == checkpoint.manifest
+
+    def _is_outdone(self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]) -> bool:
+        """Return whether another machine has saved this step as late or later; report it."""
+        remote_checkpoint = present.get(checkpoint.folder.name)
+        if (
+            remote_checkpoint is None
+            or remote_checkpoint.manifest.files == checkpoint.manifest.files
+            or remote_checkpoint.manifest.sequence < checkpoint.manifest.sequence
+        ):
+            return False
+        self._sync.result.failed.append(
+            f"{checkpoint.folder.name} is not copied: another machine has saved that step, "
+            "and as late or later"
+        )
+        return True
 
     def _copy(
         self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]
@@ -264,10 +284,11 @@ def _file_names(names: Mapping[str, object]) -> tuple[str, ...]:
 
 def _drop_checkpoints(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> None:
     """Delete checkpoints of this backup that the run deleted, except the newest complete one."""
-    newest = max((checkpoint.manifest.sequence for checkpoint in arrived.values()), default=None)
-    own_sequences = [checkpoint.manifest.sequence for checkpoint in sync.content.checkpoints]
-    if newest is None or not own_sequences or newest not in own_sequences:
+    by_age = sorted(arrived.values(), key=lambda each: each.manifest.sequence)
+    own = [(each.manifest.sequence, each.manifest.files) for each in sync.content.checkpoints]
+    if not by_age or (by_age[-1].manifest.sequence, by_age[-1].manifest.files) not in own:
         return  # the run has lost what lies here: this is what a backup is for
+    newest = by_age[-1].manifest.sequence
     for name, files in sorted(sync.index.checkpoints.items()):
         remote_checkpoint = arrived.get(name)
         is_older = remote_checkpoint is None or remote_checkpoint.manifest.sequence < newest
