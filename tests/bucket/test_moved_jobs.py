@@ -11,7 +11,7 @@ import rlvitals
 from rlvitals.bucket import mirror_process
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.checkpoints.manifest import CannotResume
-from rlvitals.checkpoints.transfer import fetch as fetch_module
+from rlvitals.checkpoints.transfer import newer_checkpoints
 from rlvitals.checkpoints.transfer.copy_files import RetryPolicy
 from rlvitals.errors import VitalsError
 from rlvitals.tracking import spool
@@ -58,7 +58,7 @@ class Machine:
 def machines(any_cloud, tmp_path, monkeypatch):
     """Three machines, whose uploads happen when the test says so."""
     monkeypatch.setattr(spool, "begin", lambda *_: None)
-    monkeypatch.setattr(fetch_module, "RetryPolicy", lambda: RetryPolicy(first=0.01))
+    monkeypatch.setattr(newer_checkpoints, "RetryPolicy", lambda: RetryPolicy(first=0.01))
     url = f"{any_cloud}/walk"
     return [Machine(url, monkeypatch, tmp_path / name) for name in ("a", "b", "c")]
 
@@ -169,7 +169,7 @@ def test_without_the_bucket_a_machine_uses_its_own_checkpoints_or_stops(machines
     def refuse(*_):
         raise OSError("503 SlowDown")
 
-    monkeypatch.setattr(fetch_module, "open_url", refuse)
+    monkeypatch.setattr(newer_checkpoints, "open_url", refuse)
     assert first.train(5) == 20
     assert any("503 SlowDown" in text for text in first.said)
     with pytest.raises(CannotResume, match="not used: 503 SlowDown"):
@@ -182,7 +182,7 @@ def test_a_fetch_that_is_cut_goes_on_and_deletes_nothing(machines, monkeypatch):
     first, second, _ = machines
     first.train(25)
     first.upload()
-    real, left = fetch_module.copy_files.copy_piece, [0]
+    real, left = newer_checkpoints.copy_files.copy_piece, [0]
 
     def cut(*arguments):
         if not left[0]:
@@ -191,11 +191,11 @@ def test_a_fetch_that_is_cut_goes_on_and_deletes_nothing(machines, monkeypatch):
         return real(*arguments)
 
     for files in range(2):
-        monkeypatch.setattr(fetch_module.copy_files, "copy_piece", cut)
+        monkeypatch.setattr(newer_checkpoints.copy_files, "copy_piece", cut)
         left[0] = files
         with pytest.raises(CannotResume, match="newer checkpoint that is not fetched: cut"):
             second.train(5)
-        monkeypatch.setattr(fetch_module.copy_files, "copy_piece", real)
+        monkeypatch.setattr(newer_checkpoints.copy_files, "copy_piece", real)
         second.upload()
         assert steps_of(first.url) == [10, 20]
         assert not [path for path in second.folder.iterdir() if path.name.startswith(".checkpoint")]

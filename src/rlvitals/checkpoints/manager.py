@@ -74,6 +74,7 @@ class Checkpoints:
         self._group = ranks.find_group(self._owner, patience) if together else ranks.SingleProcess()
         self._world = self._group.size if together else self._owner.world_size
         self._catalog = self._catalog_type(self.folder, self._owner.run_id, self._tell)
+        self._catalog.mirror = self._owner.mirror
         self._buffers = BufferPool() if background else None
         self._writer = AsyncWriter(self._tell)
         self._saved: int | None = None  # the last step saved or resumed from
@@ -230,20 +231,16 @@ class Checkpoints:
         an older checkpoint. Sentences that `load` returns as a tuple state why the run does not
         continue bit for bit. Several processes share the verification.
 
-        Of a run that is recorded to a bucket, checkpoints that are newer there are fetched first:
-        another machine has saved them.
-
         Raises CannotResume, and renames nothing, if a file cannot be read (a read error is no
         damage), if no sealed checkpoint is intact and of this run, and with `require_resume` if
-        there is none; also if the bucket cannot be read and the folder has no checkpoint.
+        there is none. What a run's bucket has from another machine is fetched first.
         """
         self._writer.wait()
-        if self._owner.mirror:
-            self._fetch(fresh=fresh)
         with manifests.read_errors(self.folder):
             checkpoint, refused = selection.choose_checkpoint(
                 self._group, self._catalog, self.holds, fresh=fresh, require_resume=require_resume
             )
+        self._sequence = max(self._sequence, self._catalog.sequence)
         if checkpoint is not None:
             return self._finish_restore(checkpoint, refused, load)
         self._catalog.base, self._saved = -1, None
@@ -279,22 +276,6 @@ class Checkpoints:
         """Keep a checkpoint permanently. Raises BadCheckpoint if there is none."""
         checkpoint = self.at(step)
         manifests.write(checkpoint.folder, replace(checkpoint.manifest, pinned=True))
-
-    def _fetch(self, *, fresh: bool) -> None:
-        """Fetch what the run's bucket has from another machine, and count on from there."""
-
-        def fetch() -> tuple[int, int]:
-            from rlvitals.checkpoints.transfer.fetch import fetch_newer  # noqa: PLC0415 - optional
-
-            owner = self._owner
-            return fetch_newer(self.folder, owner.mirror, owner.run_id, self._tell, fresh=fresh)
-
-        sequence, attempt = ranks.run_on_all(
-            self._group, lambda: None if self._group.rank else fetch()
-        )[0]
-        if sequence > self._sequence:
-            self._sequence = self._catalog.sequence = sequence
-            self._catalog.attempt = max(self._catalog.attempt, attempt + 1)
 
     def _finish_restore(
         self,

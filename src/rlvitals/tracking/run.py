@@ -51,7 +51,6 @@ class Run(TrackerNames):
     `requests`, `at_finish`, `flush` and `finish` always raise TypeError.
     """
 
-    mirror = ""  # URL that the run is uploaded to
     at_close: Callable[[], object] = int  # called once all is written; this one does nothing
 
     def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
@@ -69,7 +68,7 @@ class Run(TrackerNames):
         self.folder: Path = opening.folder
         self.id, self.name = opening.run_id, opening.name
         self.attempt, self.rank = opening.attempt, opening.rank
-        self.world_size = world_size
+        self.world_size, self.mirror = world_size, ""  # URL that `start` uploads it to
         self._settings = dict(opening.settings if settings is None else settings)
         self._notes = pump.notes
         self._rollouts = RolloutLog(opening, rollout_bytes, pump.notes.add)

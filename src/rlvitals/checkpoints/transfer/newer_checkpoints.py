@@ -25,13 +25,13 @@ def fetch_newer(
     newer ones that cannot be fetched, or that a start at step 0 (`fresh`) would replace; and where
     it cannot be read or is another run's and the folder has no checkpoint.
     """
-    patience, own = RetryPolicy(), _list_own(folder)
+    patience, local = RetryPolicy(), _list_local(folder)
     try:
         remote = open_url(url, {})
         by_age = _list_bucket(remote, run_id, patience)
     except Exception as error:
         problem = f"the checkpoints of the bucket are not used: {_text(error)}"
-        if own or fresh:
+        if local or fresh:
             tell(problem)
             return 0, 0
         hint = f"try again; rlvitals restore URL -o {folder}; or begin at step 0: fresh=True"
@@ -39,16 +39,16 @@ def fetch_newer(
     if not by_age:
         return 0, 0
     sequence = by_age[-1].manifest.sequence
-    if sequence > max((each.sequence for each in own.values()), default=0):
+    if sequence > max((each.sequence for each in local.values()), default=0):
         if fresh:
             problem = "the bucket has newer checkpoints, which a start at step 0 would replace"
             hint = "record to another URL, or fetch them first: without fresh=True"
             raise CannotResume(problem, where=remote.name, hint=hint)
-        _fetch_all(folder, remote, by_age, own, tell, patience)
+        _fetch_all(folder, remote, by_age, local, tell, patience)
     return sequence, max(each.manifest.attempt for each in by_age)
 
 
-def _list_own(folder: Path) -> dict[str, Manifest]:
+def _list_local(folder: Path) -> dict[str, Manifest]:
     manifests_by_name = {}
     for path in naming.find_checkpoints(folder).values():
         try:
@@ -75,14 +75,14 @@ def _fetch_all(  # noqa: PLR0913, PLR0917 - what, from where, how
     folder: Path,
     remote: RemoteFiles,
     by_age: list[RemoteCheckpoint],
-    own: dict[str, Manifest],
+    local: dict[str, Manifest],
     tell: Callable[[str], None],
     patience: RetryPolicy,
 ) -> None:
     """Fetch what the folder lacks, the newest last: without it no upload deletes an older one."""
     lacking = [
         each for each in by_age
-        if each.name not in own or own[each.name].sequence < each.manifest.sequence
+        if each.name not in local or local[each.name].sequence < each.manifest.sequence
     ]  # fmt: skip
     needed_bytes = sum(file_selection.checkpoint_bytes(each.manifest) for each in lacking)
     free_bytes = LocalFolder(folder).room()
