@@ -98,7 +98,7 @@ def _parts() -> Iterator[str]:
     yield table(("quantity", "formula", "value"), _points_rows(1e12))
     yield (
         "A database holds the runs of one root, and a run's points are never spread: shard by"
-        " root, a database for each. Not measured: more than 1e8 points in the engine, a server,"
+        " root, a database for each. Not measured: more than 2.8e8 points in the engine, a server,"
         " a network, replication."
     )
 

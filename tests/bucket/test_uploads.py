@@ -1,14 +1,10 @@
 """What a bucket holds and a reader sees, wherever an upload is cut, repeated or disturbed."""
 
-import itertools
 import json
-import os
 import random
 import shutil
 import time
-from contextlib import suppress
 from importlib.util import find_spec
-from multiprocessing import get_context
 
 import pytest
 from bucket_checks import (
@@ -16,16 +12,13 @@ from bucket_checks import (
     Folder,
     Killed,
     RefusingStore,
-    WeatherStore,
     copied_rows,
     fetch,
     upload_all,
 )
-from effort import cases
 
 from rlvitals.bucket import mirror_process
 from rlvitals.bucket import node_manifest as manifests
-from rlvitals.bucket import uploader as uploader_module
 from rlvitals.bucket.download import download
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.bucket.store_dialects import Conflict
@@ -253,108 +246,6 @@ def test_a_missing_package_is_named():
     with pytest.raises(VitalsError, match="not installed") as raised:
         ObjectStore("gs://bucket/x")
     assert "gcsfs" in raised.value.hint
-
-
-def _storm(cloud, tmp_path, writers, rounds, seconds=0.0):
-    """Let ranks on machines of their own log and upload, each in its own weather.
-
-    It lasts for so many rounds, and for so many seconds.
-    """
-    url = f"{cloud}/storm-{writers}"
-    folders = [
-        Folder(tmp_path / str(i), i, launch="job", world_size=writers) for i in range(writers)
-    ]
-    stores = [WeatherStore(url, seed=i) for i in range(writers)]
-    for each in stores:
-        each._files = stores[0]._files  # one client: to make one takes longer than its requests
-    uploaders = [Uploader(each.path, store) for each, store in zip(folders, stores, strict=True)]
-    conditions = stores[0].probe()
-    kills = failures = 0
-    until = time.monotonic() + seconds
-    for number in itertools.count():
-        is_over = number >= rounds and time.monotonic() >= until
-        for i, folder in enumerate(folders):
-            if not is_over:
-                folder.log(1 + (i + number) % 3)
-            stores[i].is_stormy = not is_over
-            uploaders[i].conditions = conditions
-            try:
-                while not uploaders[i].upload(closing=is_over):
-                    pass
-            except Killed:
-                kills += 1
-                uploaders[i] = Uploader(folder.path, stores[i])
-            except OSError:
-                failures += 1
-        if is_over:
-            break
-    assert kills > writers / 4
-    assert failures > writers / 4
-    rows = fetch(ObjectStore(url), tmp_path / "copy")
-    assert rows == {(1, i): list(range(folder.rows)) for i, folder in enumerate(folders)}
-
-
-def test_writers_in_a_storm_lose_and_double_no_row(any_cloud, tmp_path):
-    _storm(any_cloud, tmp_path, cases(20, 64), 2)
-
-
-@pytest.mark.soak
-def test_64_writers_in_a_long_storm_lose_and_double_no_row(cloud, tmp_path, monkeypatch):
-    """Forty rounds with merges at four segments: more levels of them than 1,000 rounds have.
-
-    RLVITALS_STORM_SECONDS=3600 makes it last an hour.
-    """
-    monkeypatch.setattr(uploader_module, "MERGE_COUNT", 4)
-    _storm(cloud, tmp_path, 64, 40, float(os.environ.get("RLVITALS_STORM_SECONDS", "0")))
-
-
-def _upload_in_a_storm(url, folders, seed):
-    """Upload some folders again and again; the process ends by a signal only."""
-    dice = random.Random(seed)
-    store = WeatherStore(url, seed=seed, kills=0.0)
-    store.is_stormy = True
-    uploaders = [Uploader(folder, store) for folder in folders]
-    while True:
-        with suppress(OSError):
-            dice.choice(uploaders).upload()
-
-
-@pytest.mark.soak
-def test_64_writers_whose_uploads_are_killed_by_signal_lose_and_double_no_row(cloud, tmp_path):
-    """Eight processes upload eight folders each; one is killed and started again, 48 times."""
-    import s3fs  # noqa: F401 - before the fork, once
-
-    url, fork, dice = f"{cloud}/killed", get_context("fork"), random.Random(0)
-    folders = [Folder(tmp_path / str(i), i, launch="job", world_size=64) for i in range(64)]
-
-    def start(number):
-        paths = [folder.path for folder in folders[number::8]]
-        seed = dice.randrange(1 << 30)
-        process = fork.Process(target=_upload_in_a_storm, args=(url, paths, seed), daemon=True)
-        process.start()
-        return process
-
-    processes = [start(number) for number in range(8)]
-    for _ in range(48):
-        for folder in dice.sample(folders, 16):
-            folder.log(dice.randrange(1, 4))
-        number = dice.randrange(8)
-        processes[number].join(dice.random())
-        assert processes[number].exitcode is None
-        processes[number].kill()
-        processes[number].join()
-        processes[number] = start(number)
-    for process in processes:
-        process.kill()
-        process.join()
-    seen = fetch(ObjectStore(url), tmp_path / "early")
-    assert seen  # of what the killed processes had committed, a prefix of each
-    assert all(rows == list(range(len(rows))) for rows in seen.values())
-    store = ObjectStore(url)
-    for folder in folders:
-        upload_all(folder.path, store)
-    rows = fetch(store, tmp_path / "copy")
-    assert rows == {(1, i): list(range(folder.rows)) for i, folder in enumerate(folders)}
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "RequestTimeTooSkewed"])

@@ -125,7 +125,10 @@ class Mirror:
     def _sync(self) -> None:
         try:
             rows = MANIFESTS, SEGMENTS, ATTEMPTS, BEATS, "probes/"  # all that an upload writes
-            sync_run(self.folder, open_url(self.url, {}), logs=False, mirror_prefixes=rows)
+            remote = open_url(self.url, {})
+            result = sync_run(self.folder, remote, logs=False, mirror_prefixes=rows)
+            if result.failed:
+                self.error = f"checkpoints: {'; '.join(result.failed)}"
         except Exception as error:  # noqa: BLE001 - the next round tries again
             self.error = f"checkpoints: {redact.text(str(error)) or type(error).__name__}"
 

@@ -53,11 +53,23 @@ class Catalog:
     def __init__(self, folder: Path, run_id: str, tell: Tell) -> None:
         """Read `folder`; of checkpoints with a run id, only those of `run_id`."""
         self.folder, self._run_id, self.tell = folder, run_id, tell
+        self.mirror = ""  # URL that the run is uploaded to
         self.attempt = 0  # of this process
         self.base: int | None = None  # the step it went on from; None: not asked yet
         self.sequence = 0  # the highest when this process began
         self.process = ""  # that saves for a group of processes; empty: this one, for itself
         self.others: frozenset[str] = frozenset()  # processes that save here at the same time
+
+    def fetch_newer(self, *, fresh: bool) -> tuple[int, int]:
+        """Fetch what the run's bucket has from another machine. Raises CannotResume.
+
+        Returns the highest sequence and attempt there.
+        """
+        from rlvitals.checkpoints.transfer import newer_checkpoints  # noqa: PLC0415 - optional
+
+        return newer_checkpoints.fetch_newer(
+            self.folder, self.mirror, self._run_id, self.tell, fresh=fresh
+        )
 
     def iter_sealed(self) -> Iterator[Checkpoint]:
         """Yield the sealed checkpoints of any run, in the order of steps."""

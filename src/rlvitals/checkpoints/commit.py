@@ -51,7 +51,7 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
             return ""
         manifests.write(folder, replace(draft, files=manifests.check_sizes(folder, files)))
         disk.sync_folders(folder)
-        return _publish(folder, draft)
+        return publish_folder(folder, draft)
 
     return str(run_on_all(group, publish)[0])
 
@@ -67,7 +67,7 @@ def check_complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) 
             )
 
 
-def _publish(folder: Path, manifest: Manifest) -> str:
+def publish_folder(folder: Path, manifest: Manifest) -> str:
     """Rename a sealed folder to its final name and update `latest`; return a message, or ""."""
     target, previous, message = naming.checkpoint_path(folder.parent, manifest.step), None, ""
     if os.path.lexists(target):

@@ -74,6 +74,7 @@ class Checkpoints:
         self._group = ranks.find_group(self._owner, patience) if together else ranks.SingleProcess()
         self._world = self._group.size if together else self._owner.world_size
         self._catalog = self._catalog_type(self.folder, self._owner.run_id, self._tell)
+        self._catalog.mirror = self._owner.mirror
         self._buffers = BufferPool() if background else None
         self._writer = AsyncWriter(self._tell)
         self._saved: int | None = None  # the last step saved or resumed from
@@ -232,13 +233,14 @@ class Checkpoints:
 
         Raises CannotResume, and renames nothing, if a file cannot be read (a read error is no
         damage), if no sealed checkpoint is intact and of this run, and with `require_resume` if
-        there is none.
+        there is none. What a run's bucket has from another machine is fetched first.
         """
         self._writer.wait()
         with manifests.read_errors(self.folder):
             checkpoint, refused = selection.choose_checkpoint(
                 self._group, self._catalog, self.holds, fresh=fresh, require_resume=require_resume
             )
+        self._sequence = max(self._sequence, self._catalog.sequence)
         if checkpoint is not None:
             return self._finish_restore(checkpoint, refused, load)
         self._catalog.base, self._saved = -1, None

@@ -42,6 +42,7 @@ class Owner:
     world_size: int
     settings: str  # their hash
     note: Tell | None
+    mirror: str = ""  # URL that a recorded run is uploaded to
 
 
 def find_owner(
@@ -66,6 +67,7 @@ def find_owner(
             folder_or_run.world_size,
             settings_hash,
             folder_or_run.note,
+            str(getattr(folder_or_run, "mirror", "")),
         )
     _check_folder(result.folder)
     return result

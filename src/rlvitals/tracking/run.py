@@ -68,7 +68,7 @@ class Run(TrackerNames):
         self.folder: Path = opening.folder
         self.id, self.name = opening.run_id, opening.name
         self.attempt, self.rank = opening.attempt, opening.rank
-        self.world_size = world_size
+        self.world_size, self.mirror = world_size, ""  # URL that `start` uploads it to
         self._settings = dict(opening.settings if settings is None else settings)
         self._notes = pump.notes
         self._rollouts = RolloutLog(opening, rollout_bytes, pump.notes.add)

@@ -48,6 +48,11 @@ def spool_folder(url: str) -> Path:
     return base / "rlvitals" / "spool" / digest / (name or "run")
 
 
+def run_id(url: str) -> str:
+    """Return the id of a run that is recorded to a URL: the same on each machine."""
+    return hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:32] if url else ""
+
+
 def is_spool(folder: Path, url: str) -> bool:
     """Return whether a folder holds what waits for a bucket, and nothing that a user put there."""
     return bool(url) and folder == spool_folder(url)

@@ -183,6 +183,7 @@ class _Launch:
             settings=self.settings,
             rollout_bytes=self.recording.rollouts_mib * 2**20,
         )
+        run.mirror = self.recording.mirror
         seconds = self.recording.machine_seconds if process.first_of_node else 0.0
         learn = self.recording.facts and process.rank == 0
         run_services.begin(run, pump, folder.events, machine_seconds=seconds, learn=learn)
@@ -216,6 +217,7 @@ class _Launch:
     def _run_info(self, path: Path, *, strict: bool) -> About:
         seed = self.seed if self.seed is None or strict else tensors.to_int64(self.seed)
         return About(
+            id=spool.run_id(self.recording.mirror),
             name=self.recording.name or path.resolve().name,
             project=self.recording.project,
             group=self.recording.group or launcher_rank.tune_experiment(),
@@ -236,7 +238,7 @@ def _path(recording: Recording) -> Path:
 
 def _open_run(path: Path, info: About, process: launcher_rank.Place, *, durable: bool) -> Opening:
     """Create or join the run's folder and its attempt."""
-    folder = RunFolder.create(path, replace(info, id=_known_id(path)))
+    folder = RunFolder.create(path, replace(info, id=_known_id(path) or info.id))
     folder, attempt, _ = folder.begin(
         process.rank,
         launch=process.launch,

@@ -17,7 +17,8 @@ from rlvitals.checkpoints.transfer import file_selection
 from rlvitals.checkpoints.transfer.backup_target import open_target
 from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
 from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
-from rlvitals.checkpoints.transfer.sync import SyncResult, check_separate, sync_run
+from rlvitals.checkpoints.transfer.sync import check_separate, sync_run
+from rlvitals.checkpoints.transfer.sync_result import SyncResult
 from rlvitals.checkpoints.transfer.timeouts import STALL_SECONDS
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.storage import redact

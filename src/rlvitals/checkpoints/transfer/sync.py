@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -12,11 +12,18 @@ from rlvitals.checkpoints import naming, provenance
 from rlvitals.checkpoints.catalog import Checkpoint
 from rlvitals.checkpoints.manifest import BadCheckpoint
 from rlvitals.checkpoints.naming import MANIFEST_FILE
-from rlvitals.checkpoints.transfer import backup_index, byte_text, copy_files, file_selection
+from rlvitals.checkpoints.transfer import (
+    backup_index,
+    byte_text,
+    copy_files,
+    file_selection,
+    verify_remote,
+)
 from rlvitals.checkpoints.transfer.backup_index import NO_VERSION, Index, Version
 from rlvitals.checkpoints.transfer.copy_files import Piece, RetryPolicy, SourceChanged
 from rlvitals.checkpoints.transfer.file_selection import Content
 from rlvitals.checkpoints.transfer.filesystems import LocalFolder, RemoteFiles
+from rlvitals.checkpoints.transfer.sync_result import SyncResult
 from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.checkpoints.transfer.verify_remote import RemoteCheckpoint, named_checkpoints
 from rlvitals.errors import UsageError, VitalsError
@@ -28,35 +35,6 @@ COMPACTED_SUFFIX = ".packed.rlv"  # replaces the block file it was made from
 
 
 @dataclass(slots=True)
-class SyncResult:
-    """Result of a round."""
-
-    target: str
-    checkpoints: list[str] = field(default_factory=list)  # copied: names
-    complete: set[str] | None = None  # the run's complete ones at the target; None: unknown
-    newest: str = ""  # complete at the target
-    files: int = 0  # copied, those of checkpoints too
-    size: int = 0  # bytes copied
-    removed: list[str] = field(default_factory=list)  # checkpoints that the run no longer keeps
-    left: tuple[str, ...] = ()  # what was not copied, and need not be
-    failed: list[str] = field(default_factory=list)  # what should have been
-
-    @property
-    def sentence(self) -> str:
-        """Sentence for the user: the newest checkpoint at the target, and what was copied."""
-        head = "Backup not complete" if self.failed else "✓ Backup complete"
-        newest = f"; newest: {self.newest}" if self.newest else "; no checkpoint yet"
-        if not self.files:
-            return f"{head}: nothing new for {self.target}{newest}"
-        names = self.checkpoints
-        count = f"{len(names)} checkpoint{'s' * (len(names) != 1)}, " if names else ""
-        return (
-            f"{head}: {count}{self.files:,} file{'s' * (self.files != 1)}, "
-            f"{byte_text.format_bytes(self.size)} copied to {self.target} and verified{newest}"
-        )
-
-
-@dataclass(slots=True)
 class _Sync:
     remote: RemoteFiles
     content: Content
@@ -65,6 +43,7 @@ class _Sync:
     patience: RetryPolicy
     result: SyncResult
     tell: Callable[[str], None]
+    keeps_newer: bool = False  # another machine may have saved what is there
     is_outdated: bool = False  # a checkpoint was deleted or replaced since it was listed
 
     def copy(self, piece: Piece, name: str) -> None:
@@ -94,7 +73,8 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     On return the target contains what the run keeps, each file read back. Checkpoints that the run
     deleted are deleted there too, unless `keep_all`; the newest and files of other programs stay.
     Without `logs` the checkpoints alone. `result` shows how far an interrupted round came.
-    `mirror_prefixes`: as in `claim_index`.
+    `mirror_prefixes`: as in `claim_index`; then a checkpoint of the same step that is as new as
+    the run's stays, since another machine has saved it.
     """
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
@@ -102,22 +82,31 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     index = Index(content.run_id, folder.resolve().name, _source_id(folder))
     index = backup_index.claim_index(remote, sizes, index, patience, mirror_prefixes)
     result.left, result.failed = content.skipped, [*result.failed, *content.unreadable]
-    sync = _Sync(remote, content, index, sizes, patience, result, tell)
+    sync = _Sync(
+        remote, content, index, sizes, patience, result, tell, keeps_newer=bool(mirror_prefixes)
+    )
     if file_selection.BACKUP_INDEX_FILE not in sizes:  # from now on the place is this run's
         backup_index.write_index(remote, index, patience)
-    arrived = _CheckpointCopier(sync).copy_missing()
-    for _ in range(MAX_COPY_TRIES):
-        if not sync.is_outdated:  # pruned or saved again while it was copied
-            break
-        sync.is_outdated = False
-        sync.content, sync.sizes = file_selection.find_content(folder), patience.call(remote.sizes)
-        arrived = _CheckpointCopier(sync).copy_missing()
+    arrived = _copy_checkpoints(sync)
     if not keep_all and not holds.applies(folder):
         _drop_checkpoints(sync, arrived)
     _copy_logs(sync, content.logs if logs else ())
     _write_latest(sync, arrived)
     remote.tidy()
     return result
+
+
+def _copy_checkpoints(sync: _Sync) -> dict[str, RemoteCheckpoint]:
+    """Copy what is missing; again where it was pruned or saved again while it was copied."""
+    arrived = _CheckpointCopier(sync).copy_missing()
+    for _ in range(MAX_COPY_TRIES):
+        if not sync.is_outdated:
+            break
+        sync.is_outdated = False
+        sync.content = file_selection.find_content(sync.content.folder)
+        sync.sizes = sync.patience.call(sync.remote.sizes)
+        arrived = _CheckpointCopier(sync).copy_missing()
+    return arrived
 
 
 def check_separate(folder: Path, remote: RemoteFiles) -> None:
@@ -153,6 +142,8 @@ class _CheckpointCopier:
             for checkpoint in sync.content.checkpoints
             if not self._is_there(checkpoint, present)
         ]
+        if sync.keeps_newer:
+            missing = self._leave_newer(missing, present)
         sync.result.complete = complete_names = present.keys() - {
             checkpoint.folder.name for checkpoint in missing
         }
@@ -173,6 +164,21 @@ class _CheckpointCopier:
     def _is_there(self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]) -> bool:
         remote_checkpoint = present.get(checkpoint.folder.name)
         return remote_checkpoint is not None and remote_checkpoint.manifest == checkpoint.manifest
+
+    def _leave_newer(
+        self, missing: list[Checkpoint], present: Mapping[str, RemoteCheckpoint]
+    ) -> list[Checkpoint]:
+        """Leave out steps that another machine has saved as late or later, and report them."""
+        names = {
+            checkpoint.folder.name
+            for checkpoint in missing
+            if verify_remote.is_older(checkpoint.manifest, present.get(checkpoint.folder.name))
+        }
+        self._sync.result.failed += [
+            f"{name} is not copied: another machine has saved that step, and as late or later"
+            for name in sorted(names)
+        ]
+        return [checkpoint for checkpoint in missing if checkpoint.folder.name not in names]
 
     def _copy(
         self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]
@@ -263,10 +269,11 @@ def _file_names(names: Mapping[str, object]) -> tuple[str, ...]:
 
 def _drop_checkpoints(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> None:
     """Delete checkpoints of this backup that the run deleted, except the newest complete one."""
-    newest = max((checkpoint.manifest.sequence for checkpoint in arrived.values()), default=None)
-    own_sequences = [checkpoint.manifest.sequence for checkpoint in sync.content.checkpoints]
-    if newest is None or not own_sequences or newest not in own_sequences:
+    by_age = sorted(arrived.values(), key=lambda each: each.manifest.sequence)
+    local = [(each.manifest.sequence, each.manifest.files) for each in sync.content.checkpoints]
+    if not by_age or (by_age[-1].manifest.sequence, by_age[-1].manifest.files) not in local:
         return  # the run has lost what lies here: this is what a backup is for
+    newest = by_age[-1].manifest.sequence
     for name, files in sorted(sync.index.checkpoints.items()):
         remote_checkpoint = arrived.get(name)
         is_older = remote_checkpoint is None or remote_checkpoint.manifest.sequence < newest

@@ -32,6 +32,15 @@ def named_checkpoints(
     return {name: checkpoint for name, checkpoint in checkpoints.items() if checkpoint.name == name}
 
 
+def is_older(manifest: Manifest, remote_checkpoint: RemoteCheckpoint | None) -> bool:
+    """Return whether a backup has other files of that step, saved as late or later."""
+    return (
+        remote_checkpoint is not None
+        and remote_checkpoint.manifest.files != manifest.files
+        and remote_checkpoint.manifest.sequence >= manifest.sequence
+    )
+
+
 def unnamed_checkpoints(
     remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> dict[str, RemoteCheckpoint]:
