@@ -32,7 +32,6 @@ SINGLE = "reward/step"  # of single decisions: it follows the load, in long smoo
 # more than four and less than six: a policy of a short training still swings.
 MIN_LATE_SHARE = 1 / 3  # of the gain
 MIN_LATE_ERRORS = 6.0  # of gain and loss, by the change from block to block
-EPISODES_OF_LEVEL = 5  # whose median is the level that an outcome of single episodes has
 MIN_PEAK_SHARE = 0.1  # of the run: a best level before that is its start's
 TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
 
@@ -72,7 +71,7 @@ def lost_before(trace: Trace, step: int) -> bool | None:
     if gain <= material:
         return None
     # One bad episode is no loss: the level of the last few lies lower as well.
-    levels = np.median(sliding_window_view(values_before, EPISODES_OF_LEVEL), axis=1)
+    levels = np.median(sliding_window_view(values_before, 5), axis=1)
     level_loss = levels.max() - levels[-1]
     return bool(loss > HALF * gain and level_loss > HALF * (levels.max() - levels[0]))
 

@@ -154,10 +154,12 @@ def negated_returns(trace: Trace) -> Series | None:
     if env is None or returns is None or trace.profile not in (*kinds.CONTROL, Profile.UNKNOWN):
         return None
     if env.pays is not None and lengths is not None:
-        _, left, right = np.intersect1d(returns.steps, lengths.steps, return_indices=True)
-        due = -env.pays * lengths.values[right]
-        off = np.abs(returns.values[left] - due) > HOLDS * np.abs(due)
-        if len(left) >= LEAST and not off.any():
+        _, return_rows, length_rows = np.intersect1d(
+            returns.steps, lengths.steps, return_indices=True
+        )
+        negated = -env.pays * lengths.values[length_rows]
+        off = np.abs(returns.values[return_rows] - negated) > HOLDS * np.abs(negated)
+        if len(return_rows) >= LEAST and not off.any():
             return returns
     impossible = env.beyond(returns.values).mean() >= NEARLY_ALL
     if not env.random_return or not impossible or env.beyond(-returns.values).any():

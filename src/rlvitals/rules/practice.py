@@ -150,7 +150,7 @@ def _target_network(trace: Trace) -> Iterator[Odd]:
     if trace.profile is not Profile.OFF_POLICY or interval is None:
         return
     # Both settings count environment steps, whatever the log counts.
-    planned_steps = trace.number("total_steps")
+    planned_steps = trace.budget.steps if trace.budget else trace.number("total_steps")
     max_interval = inf if planned_steps is None else NEVER * planned_steps
     if interval > max_interval:
         does = "the target network is not updated within this run"

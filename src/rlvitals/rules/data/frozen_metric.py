@@ -77,9 +77,9 @@ from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.rules import kinds
 from rlvitals.rules.books import FULL, digits
 from rlvitals.rules.episode_window import episodes_per_point
-from rlvitals.rules.one_rollout import ONE_ROLLOUT, leaves_one_policy, repeats_errors
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.untaught import epochs
+from rlvitals.rules.untrained import ONE_ROLLOUT, leaves_one_policy, repeats_errors
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace

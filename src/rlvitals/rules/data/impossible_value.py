@@ -13,11 +13,11 @@ those that only look misnamed: shares in per cent, one number over and over that
 measured", and any number of a log whose trainer is not known. Rounding is allowed for.
 
 ## Why it matters
-A return above the maximum means it is scaled, counted twice, or taken over several episodes. One
-that does not fit the length means that rewards carry noise, or were changed on the way. A clip
-fraction of 1.3 is a sum where a mean was meant. Whatever such a curve does then says little about
-the run, and every rule that reads it is misled. Returns whose sign alone is wrong are told by
-`sign-reversed`.
+CartPole pays +1 a step: a return below zero means the reward's sign is flipped. A return above
+the maximum means it is scaled, counted twice, or taken over several episodes. One that does not
+fit the length means that rewards carry noise, or were changed on the way. A clip fraction of
+1.3 is a sum where a mean was meant. Whatever such a curve does then says little about the run,
+and every rule that reads it is misled.
 
 ## What to do
 Returns: compare the reward of one random episode with the environment's documentation; look at
@@ -51,7 +51,7 @@ from rlvitals.metrics.catalogue.sampler import KL as SAMPLER_KL
 from rlvitals.metrics.metric import SHARE, Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.known_task import environment
-from rlvitals.rules.paid import negated_returns, step_reward
+from rlvitals.rules.paid import step_reward
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import label
 from rlvitals.types import Profile, Series, Trace
@@ -143,8 +143,8 @@ def _plays(trace: Trace) -> bool:
 def _returns(trace: Trace) -> Iterator[Limit]:
     env = environment(trace)
     name = RETURN.name if RETURN.name in trace else EVAL_RETURN.name
-    if env is None or name not in trace or not _plays(trace) or negated_returns(trace) is not None:
-        return  # `sign-reversed` says it
+    if env is None or name not in trace or not _plays(trace):
+        return
     slack = SLACK * abs(env.way or 1.0)
     points, origin = trace[name].finite(), f"{env.name}'s own range"
     if env.max_return is not None:
@@ -213,7 +213,7 @@ def _judge(limit: Limit) -> Finding | None:
 
 def _unfit(trace: Trace) -> Finding | None:
     """Find returns that episodes of their length cannot have earned."""
-    pay = None if negated_returns(trace) is not None else step_reward(trace)
+    pay = step_reward(trace)
     if pay is None or len(pay.points_without_reward) or pay.endless:
         return None
     row = pay.broke if pay.scatters is None else pay.scatters

@@ -40,7 +40,6 @@ from rlvitals.types import Profile, Trace
 
 HIGH = Threshold("learning-rate-too-high.limit", 0.02, "learning rate, as it is logged")
 NOWHERE = 0.15  # of the way from random to solved
-ADAM = ("sb3", "cleanrl")  # frameworks whose learning rate is that of a network, by Adam or RMSprop
 
 
 def check(trace: Trace) -> Answer:
@@ -57,7 +56,7 @@ def check(trace: Trace) -> Answer:
     share = way_share(trace, trend)
     if trend.improves or trend.state == "holding its best":
         return Clear()
-    is_absurd = middle >= 0.1 and trace.measured[LEARNING_RATE.name].framework in ADAM  # noqa: PLR2004
+    is_absurd = middle >= 0.1 and trace.measured[LEARNING_RATE.name].framework in {"sb3", "cleanrl"}  # noqa: PLR2004
     if not (is_absurd or trend.stalls or (share is not None and share < NOWHERE)):
         return Undecided(f"the learning rate is {middle:g}, but {trend.sentence}")
     return Finding(

@@ -73,7 +73,6 @@ from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("sign-reversed")
 MIN_SIGN_POINTS = 20  # of the return and of entropy
-MIN_LEVEL_POINTS = 12  # the same, of a run that ends below random actions
 FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns: those of a policy that is hardly trained
 MOST_OF_FALL = 0.75
 MIN_ENTROPY_THEN = Threshold(
@@ -98,7 +97,7 @@ def _surer_of_less(trace: Trace) -> Answer:
         return _greedy_is_worse(trace)
     picked = outcome(trace)
     is_low = picked is not None and _is_below_random(trace, *picked)
-    min_points = MIN_LEVEL_POINTS if is_low else MIN_SIGN_POINTS
+    min_points = 12 if is_low else MIN_SIGN_POINTS  # a known level needs no proven fall
     entropy, most = trace.numbers(ENTROPY.name, min_points), max_entropy(trace)
     if picked is None or len(picked[1]) < min_points:
         return Undecided(f"fewer than {min_points} values of the outcome", (RETURN.name,))
@@ -115,8 +114,10 @@ def _surer_of_less(trace: Trace) -> Answer:
     if not is_worse or now.metric != picked[0] or large:
         return Clear()
     max_share_above = MAX_ABOVE_START if now.state == "falling" else 0.0
-    least = (0.0, "a level below random actions") if below_random else None
-    return _surer(trace, *picked, entropy, max_share_above, least)
+    min_fall, origin = least_that_counts(trace, *picked)
+    if below_random:
+        min_fall, origin = 0.0, "a level below random actions"
+    return _surer(trace, *picked, entropy, Bound(-min_fall, origin), max_share_above)
 
 
 def _is_below_random(trace: Trace, name: str, series: Series) -> bool:
@@ -131,13 +132,12 @@ def _negative_returns(trace: Trace) -> Finding | None:
     env, series = environment(trace), negated_returns(trace)
     if env is None or series is None:
         return None
-    first, last = (float(np.median(part)) for part in np.array_split(series.values, 5)[::4])
     random_text = (
         "" if env.random_return is None else f", random actions earn {env.random_return:g}"
     )
     return Finding(
-        f"the reward has the wrong sign: returns of {env.name} go {first:.4g} to {last:.4g} "
-        f"(medians of the first and last fifth){random_text}",
+        f"the reward has the wrong sign: returns of {env.name} are {series.values.min():.4g} to "
+        f"{series.values.max():.4g}{random_text}",
         severity=Severity.ERROR,
         metric=RETURN.name,
         began=int(series.steps[0]),
@@ -150,20 +150,14 @@ def _negative_returns(trace: Trace) -> Finding | None:
 
 
 def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
-    trace: Trace,
-    name: str,
-    series: Series,
-    entropy: Series,
-    max_share_above: float,
-    least_fall: tuple[float, str] | None,
+    trace: Trace, name: str, series: Series, entropy: Series, limit: Bound, max_share_above: float
 ) -> Answer:
     """Compare the step at which most of the fall had come with the entropy of that step."""
     count = max(round(FIRST_SHARE * len(series)), FIRST_POINTS)
     first = float(np.median(series.values[:count]))
     last = float(series.values[-(len(series) // 3) :].mean())
-    least, origin = least_fall or least_that_counts(trace, name, series)
     above = float((series.values[count:] > first).mean())
-    if first <= last or first - last < least or above > max_share_above:
+    if last - first >= limit.value or above > max_share_above:
         return Clear()
     windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
     low = np.median(windows, axis=1) <= first - MOST_OF_FALL * (first - last)
@@ -184,7 +178,7 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=last - first,
-        bound=Bound(-least, origin),
+        bound=limit,
         limit_on_curve=False,
         evidence=(
             f"at step {step:,}, with most of the fall behind it, entropy was still {then:.3g} nats",
@@ -263,7 +257,6 @@ RULE = Rule(
         "setting-out-of-range",
         "not-a-number",
         "environment-changed",
-        "impossible-value",
         "learning-rate-too-high",
         "learning-rate-jump",
         "kl-above-target",

@@ -57,7 +57,6 @@ FEW = Threshold(
 PERSISTS = persistence("kl-spike")
 AMPLE = 2.0  # x what counts
 LOST = 0.25  # of the outcome's level before
-NEXT = 2  # updates from one jump to the next, of jumps that belong together
 STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
 
 
@@ -106,10 +105,10 @@ def _choose_spike(
 ) -> tuple[Spike, tuple[str, ...], Severity]:
     """Pick the jump that counts: the one at which the outcome fell, else the storm's first."""
     for number, spike in enumerate(spikes):
-        before = spikes[max(number - 1, 0)]
-        near = spike.index - before.index <= NEXT
-        since = int(kl.steps[(before if near else spike).index])
-        if loss_text := _describe_loss(trace, int(kl.steps[spike.index]), since):
+        previous = spikes[max(number - 1, 0)]
+        is_near = spike.index - previous.index <= 2  # updates  # noqa: PLR2004
+        first_step = int(kl.steps[(previous if is_near else spike).index])
+        if loss_text := _describe_loss(trace, int(kl.steps[spike.index]), first_step):
             return spike, loss_text, Severity.WARNING
     storm = crowd_at(np.array([spike.index for spike in spikes]), STORM, WITHIN)
     first = spikes[0 if storm is None else storm]
@@ -147,16 +146,20 @@ def _is_few_tokens(trace: Trace, step: int, floor: float) -> bool:
     return bool(share.size and share[0] <= FEW.on(trace))
 
 
-def _describe_loss(trace: Trace, step: int, since: int | None = None) -> tuple[str, ...]:
+def _describe_loss(trace: Trace, step: int, first_step: int | None = None) -> tuple[str, ...]:
     """Say what the outcome lost at a step and no later, where that is more than counts for it.
 
-    The loss may show from `since` on: a jump two updates before belongs to this one.
+    The loss may show from `first_step` on: a jump two updates before belongs to this one.
     """
     picked = outcome(trace)
     drop = None if picked is None else fall(trace, *picked, step)
     if picked is None or drop is None:
         return ()
-    if drop.earlier or drop.late or drop.visible_step < (step if since is None else since):
+    if (
+        drop.earlier
+        or drop.late
+        or drop.visible_step < (step if first_step is None else first_step)
+    ):
         return ()
     if drop.slow or not (drop.half or drop.hidden):
         return ()  # worse from update to update: no single one did that

@@ -185,11 +185,13 @@ def _short_episodes(returns: Series, lengths: Series, late_step: int) -> float |
 
     None for other episodes, and where the return fell to a third.
     """
-    steps, left, right = np.intersect1d(returns.steps, lengths.steps, return_indices=True)
+    steps, return_rows, length_rows = np.intersect1d(
+        returns.steps, lengths.steps, return_indices=True
+    )
+    values, episode_steps = returns.values[return_rows], lengths.values[length_rows]
     is_late = steps >= late_step
-    if not is_late.any() or is_late.all() or lengths.values[right].min() <= 0:
+    if not is_late.any() or is_late.all() or episode_steps.min() <= 0:
         return None
-    values, episode_steps = returns.values[left], lengths.values[right]
     pay, late_lengths = values / episode_steps, episode_steps[is_late]
     first, last = (float(np.median(np.abs(values[rows]))) for rows in (~is_late, is_late))
     # A time limit ends all episodes at one length, and their values are those of going on.
