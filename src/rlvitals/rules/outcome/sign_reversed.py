@@ -53,7 +53,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.gains import order_chance
 from rlvitals.rules.known_task import environment, task
-from rlvitals.rules.paid import negated_returns
+from rlvitals.rules.paid import negated_returns, step_reward
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -111,7 +111,9 @@ def _surer_of_less(trace: Trace) -> Answer:
     last_entropy = float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values))
     below_random = is_low and last_entropy <= entropy.values[0] / 2
     is_worse = now.state == "falling" or now.sags or below_random
-    if not is_worse or now.metric != picked[0] or large:
+    pay = step_reward(trace)
+    is_noise = pay is not None and pay.scatters is not None  # `impossible-value` says it
+    if not is_worse or now.metric != picked[0] or large or is_noise:
         return Clear()
     max_share_above = MAX_ABOVE_START if now.state == "falling" else 0.0
     min_fall, origin = least_that_counts(trace, *picked)
