@@ -16,6 +16,7 @@ from rlvitals.diagnosis import batch, load, training_summary
 from rlvitals.diagnosis.engine import Diagnosis, add_retractions
 from rlvitals.diagnosis.engine import diagnose as judge
 from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.metrics import canonicalize
 from rlvitals.options import Plot
 from rlvitals.readers.discovery import sources
 from rlvitals.tracking import clock
@@ -236,10 +237,15 @@ def _with_settings(
     kind = Profile(profile) if profile else run.profile
     run_settings = options.check("settings", settings or {}, "diagnose(settings=...)")
     numbers = options.check("thresholds", thresholds or {}, "diagnose(thresholds=...)")
+    canonical_settings = {**run.settings, **load.canonical(run_settings)}
+    # A budget of environment steps says nothing of an axis that counts episodes.
+    counts_steps = "total_steps" in run_settings or run.step_unit in {"steps", "environment steps"}
+    budget = canonicalize.budget(canonical_settings.get("total_steps")) if counts_steps else None
     return replace(
         run,
         profile=kind,
-        settings={**run.settings, **load.canonical(run_settings)},
+        settings=canonical_settings,
+        budget=budget or run.budget,
         thresholds={**run.thresholds, **load.thresholds(numbers)},
     )
 

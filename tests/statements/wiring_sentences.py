@@ -6,6 +6,7 @@ from derivations import claim
 from rule_values import LOSS, RETURN, last_third
 
 from rlvitals.rules.episode_window import episodes_per_point
+from rlvitals.rules.known_task import environment
 
 EPSILON = "exploration/epsilon"
 
@@ -55,4 +56,7 @@ SIGN_REVERSED = [
           last=lambda c: [float(np.mean(_twentieths(c)[-len(_twentieths(c)) // 3 :]))],
           begins=lambda c: [float(c[EPSILON].values[0])],
           ends=lambda c: [float(c[EPSILON].values[-1])]),
+    claim("the reward has the wrong sign: returns of <word> are <min M> to <max M>"),
+    claim("the reward has the wrong sign: returns of <word> are <min M> to <max M>, random actions "
+          "earn <random>", random=lambda c: [environment(c.trace).random_return]),
 ]  # fmt: skip

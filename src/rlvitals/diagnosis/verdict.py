@@ -60,11 +60,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     }
     if silent is not None and trace.lifecycle.live and Word.FAILED not in verdicts:
         return Verdict(Word.HUNG, silent.summary)
-    if _of_the_outcome(verdicts.get(Word.STALLED)) or (trend.state == "flat" and trend.why):
-        # An optimiser that shakes explains why an outcome stays flat; it is not what became of it.
-        verdicts = {
-            w: f for w, f in verdicts.items() if w is not Word.UNSTABLE or _of_the_outcome(f)
-        }
+    verdicts = _without_symptoms(verdicts, findings, trend)
     for label in Word:
         if label not in verdicts:
             continue
@@ -79,6 +75,22 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     if plateau is not None and trend.state not in {"at its ceiling", "fallen back"}:
         return Verdict(Word.PLATEAU, plateau.summary)
     return _by_outcome(trace, trend)
+
+
+def _without_symptoms(
+    verdicts: dict[Word, Finding], findings: tuple[tuple[Rule, Finding], ...], trend: Standing
+) -> dict[Word, Finding]:
+    """Leave out the words that say what the optimiser did, where the outcome says what came of it.
+
+    An optimiser that shakes explains why an outcome stays flat. A policy that is trained the wrong
+    way becomes certain of it, and lost nothing.
+    """
+    symptoms: set[Word] = set()
+    if _of_the_outcome(verdicts.get(Word.STALLED)) or (trend.state == "flat" and trend.why):
+        symptoms.add(Word.UNSTABLE)
+    if any(r.name == "sign-reversed" and f.severity is Severity.ERROR for r, f in findings):
+        symptoms.add(Word.COLLAPSED)
+    return {w: f for w, f in verdicts.items() if w not in symptoms or _of_the_outcome(f)}
 
 
 def _min_severity(label: Word) -> Severity:

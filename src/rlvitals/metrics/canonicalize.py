@@ -102,7 +102,7 @@ def trace(
         measured=measured,
         settings=settings,
         profile=overrides.profile or profile.infer(best.keys(), measured, settings),
-        budget=_budget(settings.get("total_steps")),
+        budget=budget(settings.get("total_steps")),
         lifecycle=lifecycle or ending.lifecycle(logs, resumed),
         notes=(*notes, *_clock_notes(logs, clocks), *_duplicate_notes(logs, columns, best)),
         unmapped=tuple(dict.fromkeys(gathered.unmapped)),  # two logs may contain the same
@@ -389,7 +389,8 @@ def _join_names(names: Sequence[str]) -> str:
     )
 
 
-def _budget(total: Setting | None) -> Budget | None:
+def budget(total: Setting | None) -> Budget | None:
+    """Return the planned length of a run; None where the setting is no number of steps."""
     if isinstance(total, int | float) and not isinstance(total, bool) and 0 < total < np.inf:
         return Budget(int(total), "the run's total_steps")
     return None

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from rlvitals.rules.episode_window import scatter_of_window
 from rlvitals.rules.falling import full
@@ -67,7 +68,12 @@ def lost_before(trace: Trace, step: int) -> bool | None:
         return None
     material, _ = least_that_counts(trace, picked[0], picked[1])
     gain, loss = values_before.max() - values_before[0], values_before.max() - values_before[-1]
-    return bool(loss > HALF * gain) if gain > material else None
+    if gain <= material:
+        return None
+    # One bad episode is no loss: the level of the last few lies lower as well.
+    levels = np.median(sliding_window_view(values_before, 5), axis=1)
+    level_loss = levels.max() - levels[-1]
+    return bool(loss > HALF * gain and level_loss > HALF * (levels.max() - levels[0]))
 
 
 def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> Standing | None:

@@ -62,6 +62,18 @@ def reaches_budget(trace: Trace) -> bool:
     return total - last < interval
 
 
+def nearly_reaches_budget(trace: Trace, share: float) -> bool:
+    """Tell whether a run spent a share of its budget, or all but its last two rows.
+
+    Some rows are written every so many episodes, and not at the end.
+    """
+    if trace.budget is None:
+        return False
+    rows = max((s.steps for s in trace.series.values()), key=len)
+    gap = int(np.diff(rows).max()) if len(rows) > 1 else 0
+    return trace.last_step >= min(share * trace.budget.steps, trace.budget.steps - 2 * gap)
+
+
 def goes_on(trace: Trace) -> bool:
     """Tell whether a run is known to go on and has more of its budget before it."""
     cycle = trace.lifecycle

@@ -142,6 +142,33 @@ def _is_frequent(mask: NDArray[np.bool_]) -> bool:
 
 
 @cache_by_trace
+def negated_returns(trace: Trace) -> Series | None:
+    """Return a run's returns where its known environment gives them with the other sign.
+
+    All are minus what their steps should have paid. Or nine in ten are impossible, none of their
+    negatives is, and the first are what random actions earn with the other sign, within a half.
+    None for all other runs.
+    """
+    env, returns = environment(trace), trace.numbers(RETURN.name, LEAST)
+    lengths = trace.numbers(EPISODE_LENGTH.name, LEAST)
+    if env is None or returns is None or trace.profile not in (*kinds.CONTROL, Profile.UNKNOWN):
+        return None
+    if env.pays is not None and lengths is not None:
+        _, return_rows, length_rows = np.intersect1d(
+            returns.steps, lengths.steps, return_indices=True
+        )
+        negated = -env.pays * lengths.values[length_rows]
+        off = np.abs(returns.values[return_rows] - negated) > HOLDS * np.abs(negated)
+        if len(return_rows) >= LEAST and not off.any():
+            return returns
+    impossible = env.beyond(returns.values).mean() >= NEARLY_ALL
+    if not env.random_return or not impossible or env.beyond(-returns.values).any():
+        return None
+    first = float(np.median(returns.values[:LEAST]))
+    return returns if abs(first / env.random_return + 1.0) <= 0.5 else None
+
+
+@cache_by_trace
 def step_reward(trace: Trace) -> Paid | None:
     """Compare returns with lengths; None where the environment's reward is not that simple."""
     env = environment(trace)

@@ -149,7 +149,9 @@ def _target_network(trace: Trace) -> Iterator[Odd]:
     interval, tau = trace.number("target_update_interval"), trace.number("tau")
     if trace.profile is not Profile.OFF_POLICY or interval is None:
         return
-    max_interval = inf if trace.budget is None else NEVER * trace.budget.steps
+    # Both settings count environment steps, whatever the log counts.
+    planned_steps = trace.budget.steps if trace.budget else trace.number("total_steps")
+    max_interval = inf if planned_steps is None else NEVER * planned_steps
     if interval > max_interval:
         does = "the target network is not updated within this run"
         yield Odd("target_update_interval", interval, max_interval, SEEN_INTERVALS, does)

@@ -26,6 +26,11 @@ an update and an explained variance below 0.8 that repeats within 5 %, is of one
 mean over errors of fresh samples scatters by more. A warning unless the outcome improves or holds
 its best.
 
+KL, clip fraction and the gain of the policy's loss start from nothing with each new rollout, and
+scatter. Where all three climb over the run (Kendall's tau 0.5 and more, from their first third to
+their last by half), the KL by steps of less than 8 % and to 0.005 nats or more, with a tenth of the
+samples clipped at the end, one rollout is fitted further and further: a warning.
+
 ## Why it matters
 Floating-point numbers that come out of an update that does something never repeat exactly. One
 that does is computed once and logged again and again, or belongs to a network that is not
@@ -69,14 +74,12 @@ from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, PREDICTION_MEAN, RETURN_MEAN
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
-from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.books import FULL, digits
 from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.untaught import epochs
-from rlvitals.rules.weigh import content
+from rlvitals.rules.untrained import ONE_ROLLOUT, leaves_one_policy, repeats_errors
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
@@ -95,7 +98,6 @@ MIN_MEAN_EPISODES = 2.0  # of a mean over several
 MIN_ONE_WAY_SHARE = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
 LEVEL_POINTS = 5  # of a series, whose median is a level
 LOOPS_OVER_BATCH = ("cleanrl",)  # frameworks whose scripts train on each batch several times
-ONE_ROLLOUT = ("every update trains on the same rollout: it is collected once, or never replaced",)
 SAME_RATIO = (
     "the old log-probability is computed anew at each step, not kept from the rollout",
     "each batch is used for a single step: then clip range and KL say nothing",
@@ -140,7 +142,8 @@ def check(trace: Trace) -> Answer:
     findings += [finding] if (finding := _find_stopped_policy(trace, logged, length)) else []
     findings += [finding] if (finding := _unit_ratio(trace, logged, length)) else []
     findings += [finding] if (finding := _same_episodes(trace, logged, length)) else []
-    findings += [finding] if (finding := _same_samples(trace, logged, length)) else []
+    findings += [finding] if (finding := repeats_errors(trace, logged, length)) else []
+    findings += [finding] if (finding := leaves_one_policy(trace, logged)) else []
     if findings:
         return max(findings, key=lambda f: (f.severity, f.ended - f.began))
     return Clear()
@@ -230,42 +233,6 @@ def _same_episodes(trace: Trace, logged: Mapping[str, Series], length: int) -> F
         ended=int(returns.steps[-1]),
         observed=float(len(returns)),
         bound=LENGTH.bound(trace, "updates, default"),
-        limit_on_curve=False,
-        causes=ONE_ROLLOUT,
-    )
-
-
-def _same_samples(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
-    """Find a value loss that scatters by less than fresh samples make it."""
-    loss, kl = logged.get(VALUE_LOSS.name), logged.get(APPROX_KL.name)
-    explained = logged.get(EXPLAINED_VARIANCE.name)
-    if loss is None or kl is None or explained is None or trace.profile not in kinds.CONTROL:
-        return None
-    values = loss.values
-    if len(values) < length or values.min() <= 0:
-        return None
-    # Sampling alone makes it 6 % for 512 normal errors; no run with new rollouts and a policy that
-    # moves so much stays below 11 %.
-    bound = Bound(0.01, "default: of the value loss, from row to row")
-    # The first rows are those of a critic that begins to learn: the median leaves them out.
-    scatter = float(np.median(np.abs(np.diff(np.log(values)))))
-    moves = float(np.median(kl.values)) >= 1e-3  # nats an update
-    level = float(np.median(explained.values))
-    # That of a critic which is one number is 0 for every rollout.
-    repeats = float(np.median(np.abs(np.diff(explained.values)))) <= 0.05 * abs(level)
-    is_constant = scatter <= bound.value and repeats and level <= 0.8  # else few errors
-    if not (is_constant and moves) or content(verdict_trend(trace)):
-        return None
-    return Finding(
-        f"the value loss changes by {scatter:.1%} from row to row, at {np.median(values):.3g}, "
-        f"while each update moves the policy by {np.median(kl.values):.2g} nats: errors of fresh "
-        "samples scatter by more",
-        severity=Severity.WARNING,
-        metric=VALUE_LOSS.name,
-        began=int(loss.steps[0]),
-        ended=int(loss.steps[-1]),
-        observed=scatter,
-        bound=bound,
         limit_on_curve=False,
         causes=ONE_ROLLOUT,
     )

@@ -3,8 +3,10 @@
 ## What it sees
 `optimiser/learning_rate` above 0.02 in the median of the run, with an outcome proven not to
 improve, or, where a trend cannot be told, less than 15 % of the way from a random to a solved
-policy. The published settings of Adam for deep reinforcement learning end at 0.01; the learning
-rate as it is logged, not as it was meant, is read.
+policy. Above 0.1, in a library that trains networks with Adam (Stable-Baselines3, CleanRL), it is
+enough that the outcome is not proven to improve, or to hold its best. The published settings of
+Adam for deep reinforcement learning end at 0.01; the learning rate as it is logged, not as it was
+meant, is read.
 
 ## Why it matters
 Adam moves every weight by about the learning rate in every step, whatever the gradient's size.
@@ -29,6 +31,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.rules import kinds
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW
 from rlvitals.rules.spent import too_early
@@ -48,15 +51,17 @@ def check(trace: Trace) -> Answer:
         return Clear()
     if reason := too_early(trace):
         return Undecided(reason, ("total_steps",))
-    trend = standing(trace)
+    trend, judged = standing(trace), verdict_trend(trace)
+    trend = judged if trend.state == "unknown" else trend
     share = way_share(trace, trend)
     if trend.improves or trend.state == "holding its best":
         return Clear()
-    if not (trend.stalls or (share is not None and share < NOWHERE)):
+    is_absurd = middle >= 0.1 and trace.measured[LEARNING_RATE.name].framework in {"sb3", "cleanrl"}
+    if not (is_absurd or trend.stalls or (share is not None and share < NOWHERE)):
         return Undecided(f"the learning rate is {middle:g}, but {trend.sentence}")
     return Finding(
         f"the learning rate is {middle:g}, beyond what networks are trained with, and nothing "
-        "was learned",
+        f"{'was' if trend.stalls else 'is proven to have been'} learned",
         severity=Severity.WARNING,
         metric=LEARNING_RATE.name,
         began=int(rate.steps[0]),

@@ -8,11 +8,20 @@ while entropy was still above 75 % of its first level; at most a tenth of the la
 where no fall is proven, stand above the first ones; and the median KL per update, where it is
 logged, is below 0.05 nats. An error.
 
+Where the environment is known and the run ends below random actions, by three times the scatter of
+its last third, and at half of its first entropy or less, no size of the fall is asked for: a policy
+that knows nothing would earn more than one that is sure.
+
+Where it is known, returns can show the sign themselves: nine in ten are impossible, their negatives
+are not, and the first ones are what random actions earn with the other sign, within a half. Or, in
+an environment that pays each step the same, each return is minus what its steps should have paid.
+A warning, whatever the outcome does.
+
 A Q-learner shows it by epsilon: while that falls from a half or more to a fifth or less, the return
 falls as well (Kendall's test at 1 %, over up to twenty blocks, six at least), its last third lies
-below its first block by more than what counts and by three times the scatter from block to block,
-and at most a tenth of the later blocks stand above the first. What was learned earns less than
-random actions. A warning.
+below its first block by three times the scatter from block to block and, unless it ends below
+random actions (see above), by more than what counts, and at most a tenth of the later blocks stand
+above the first. What was learned earns less than random actions. A warning.
 
 ## Why it matters
 A policy gradient raises the probability of what earned more than expected. With one sign wrong it
@@ -36,13 +45,15 @@ whose values are wrong for another reason: targets of other rows, a rate that is
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
+from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN, REWARD
 from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.gains import order_chance
+from rlvitals.rules.known_task import environment, task
+from rlvitals.rules.paid import negated_returns, step_reward
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -77,36 +88,78 @@ LAST_ENTROPY_POINTS = 5  # of entropy, whose median is its level
 
 
 def check(trace: Trace) -> Answer:
-    """Ask for a proven fall, then whether entropy came down after the return."""
+    """Ask the returns' own sign, else for a fall, and whether entropy came down after it."""
+    return _negative_returns(trace) or _surer_of_less(trace)
+
+
+def _surer_of_less(trace: Trace) -> Answer:
     if EPSILON.name in trace and ENTROPY.name not in trace:
         return _greedy_is_worse(trace)
-    entropy, most = trace.numbers(ENTROPY.name, MIN_SIGN_POINTS), max_entropy(trace)
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < MIN_SIGN_POINTS:
-        return Undecided(f"fewer than {MIN_SIGN_POINTS} values of the outcome", (RETURN.name,))
+    is_low = picked is not None and _is_below_random(trace, *picked)
+    min_points = 12 if is_low else MIN_SIGN_POINTS  # a known level needs no proven fall
+    entropy, most = trace.numbers(ENTROPY.name, min_points), max_entropy(trace)
+    if picked is None or len(picked[1]) < min_points:
+        return Undecided(f"fewer than {min_points} values of the outcome", (RETURN.name,))
     if entropy is None or most is None:
-        few = "" if most is None else f"{ENTROPY.name} has fewer than {MIN_SIGN_POINTS} numbers"
+        few = "" if most is None else f"{ENTROPY.name} has fewer than {min_points} numbers"
         return Undecided(few or "no entropy of discrete actions is logged", (ENTROPY.name,))
     if why := too_early(trace):
         return Undecided(why, ("total_steps",))
     now, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
     large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
-    if not (now.state == "falling" or now.sags) or now.metric != picked[0] or large:
+    last_entropy = float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values))
+    below_random = is_low and last_entropy <= entropy.values[0] / 2
+    is_worse = now.state == "falling" or now.sags or below_random
+    pay = step_reward(trace)
+    is_noise = pay is not None and pay.scatters is not None  # `impossible-value` says it
+    if not is_worse or now.metric != picked[0] or large or is_noise:
         return Clear()
     max_share_above = MAX_ABOVE_START if now.state == "falling" else 0.0
-    return _surer(trace, *picked, entropy, max_share_above)
+    min_fall, origin = least_that_counts(trace, *picked)
+    if below_random:
+        min_fall, origin = 0.0, "a level below random actions"
+    return _surer(trace, *picked, entropy, Bound(-min_fall, origin), max_share_above)
 
 
-def _surer(
-    trace: Trace, name: str, series: Series, entropy: Series, max_share_above: float
+def _is_below_random(trace: Trace, name: str, series: Series) -> bool:
+    """Return True if the last third lies below what random actions earn, beyond its scatter."""
+    env, last = task(trace, name, series.values), series.values[-(len(series) // 3) :]
+    level = None if env is None else env.random_return
+    return level is not None and float(last.mean() + 3.0 * last.std()) < level
+
+
+def _negative_returns(trace: Trace) -> Finding | None:
+    """Find returns that a known environment gives with the other sign."""
+    env, series = environment(trace), negated_returns(trace)
+    if env is None or series is None:
+        return None
+    random_text = (
+        "" if env.random_return is None else f", random actions earn {env.random_return:g}"
+    )
+    return Finding(
+        f"the reward has the wrong sign: returns of {env.name} are {series.values.min():.4g} to "
+        f"{series.values.max():.4g}{random_text}",
+        severity=Severity.ERROR,
+        metric=RETURN.name,
+        began=int(series.steps[0]),
+        ended=int(series.steps[-1]),
+        observed=float(np.median(series.values)),
+        bound=Bound(0.0, "the sign of what the environment pays"),
+        causes=("the reward is negated, in a wrapper or in the program",),
+        remedies=("compare the reward of one step with the environment's documentation",),
+    )
+
+
+def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
+    trace: Trace, name: str, series: Series, entropy: Series, limit: Bound, max_share_above: float
 ) -> Answer:
     """Compare the step at which most of the fall had come with the entropy of that step."""
     count = max(round(FIRST_SHARE * len(series)), FIRST_POINTS)
     first = float(np.median(series.values[:count]))
     last = float(series.values[-(len(series) // 3) :].mean())
-    least, origin = least_that_counts(trace, name, series)
     above = float((series.values[count:] > first).mean())
-    if first - last < least or above > max_share_above:
+    if last - first >= limit.value or above > max_share_above:
         return Clear()
     windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
     low = np.median(windows, axis=1) <= first - MOST_OF_FALL * (first - last)
@@ -127,7 +180,7 @@ def _surer(
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=last - first,
-        bound=Bound(-least, origin),
+        bound=limit,
         limit_on_curve=False,
         evidence=(
             f"at step {step:,}, with most of the fall behind it, entropy was still {then:.3g} nats",
@@ -139,7 +192,7 @@ def _min_fall(trace: Trace, name: str, levels: Array) -> tuple[float, str]:
     """Return the least fall that counts, and where that comes from."""
     own_fall = (3.0 * (noise_sd(levels) or 0.0), "3 sd of its blocks")
     picked = outcome(trace)
-    if picked is None or picked[0] != name:
+    if picked is None or picked[0] != name or _is_below_random(trace, *picked):
         return own_fall
     return max(own_fall, least_that_counts(trace, *picked))
 
@@ -187,7 +240,7 @@ def _greedy_is_worse(trace: Trace) -> Answer:
 RULE = Rule(
     name="sign-reversed",
     needs=(),
-    needs_any=(ENTROPY, EPSILON),
+    needs_any=(ENTROPY, EPSILON, ENTROPY_COEF),
     at_least=6,
     check=check,
     doc=__doc__,
@@ -206,7 +259,6 @@ RULE = Rule(
         "setting-out-of-range",
         "not-a-number",
         "environment-changed",
-        "impossible-value",
         "learning-rate-too-high",
         "learning-rate-jump",
         "kl-above-target",

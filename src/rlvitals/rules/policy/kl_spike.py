@@ -104,8 +104,11 @@ def _choose_spike(
     trace: Trace, kl: Series, spikes: tuple[Spike, ...]
 ) -> tuple[Spike, tuple[str, ...], Severity]:
     """Pick the jump that counts: the one at which the outcome fell, else the storm's first."""
-    for spike in spikes:
-        if loss_text := _describe_loss(trace, int(kl.steps[spike.index])):
+    for number, spike in enumerate(spikes):
+        previous = spikes[max(number - 1, 0)]
+        is_near = spike.index - previous.index <= 2  # updates
+        first_step = int(kl.steps[(previous if is_near else spike).index])
+        if loss_text := _describe_loss(trace, int(kl.steps[spike.index]), first_step):
             return spike, loss_text, Severity.WARNING
     storm = crowd_at(np.array([spike.index for spike in spikes]), STORM, WITHIN)
     first = spikes[0 if storm is None else storm]
@@ -143,13 +146,20 @@ def _is_few_tokens(trace: Trace, step: int, floor: float) -> bool:
     return bool(share.size and share[0] <= FEW.on(trace))
 
 
-def _describe_loss(trace: Trace, step: int) -> tuple[str, ...]:
-    """Say what the outcome lost at a step and no later, where that is more than counts for it."""
+def _describe_loss(trace: Trace, step: int, first_step: int | None = None) -> tuple[str, ...]:
+    """Say what the outcome lost at a step and no later, where that is more than counts for it.
+
+    The loss may show from `first_step` on: a jump two updates before belongs to this one.
+    """
     picked = outcome(trace)
     drop = None if picked is None else fall(trace, *picked, step)
     if picked is None or drop is None:
         return ()
-    if drop.earlier or drop.late or drop.visible_step < step:
+    if (
+        drop.earlier
+        or drop.late
+        or drop.visible_step < (step if first_step is None else first_step)
+    ):
         return ()
     if drop.slow or not (drop.half or drop.hidden):
         return ()  # worse from update to update: no single one did that

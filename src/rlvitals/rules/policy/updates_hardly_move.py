@@ -366,6 +366,7 @@ RULE = Rule(
         "environment-changed",
         "updates-cut-short",
         "impossible-value",
+        "kl-spike",
         "action-collapse",
         "entropy-collapse",
     ),

@@ -2,10 +2,11 @@
 
 ## What it sees
 An error where the log, its exit code or its process says that the run ended as no training should:
-an exception, a signal, an exit code other than 0, a process that is gone without a recorded end. A
-note where a run that is known to be over ends before nine tenths of its stated budget, and nothing
-says why. A run that was stopped on purpose, and says so, is clear; a run that may go on is not
-judged.
+an exception, a signal, an exit code other than 0, a process that is gone without a recorded end.
+Where a run that is known to be over ends before nine tenths of its stated budget, by more than two
+rows, and nothing says why: a warning if its outcome is logged and nothing can be told of it yet,
+since then nothing was reached that it may have been stopped for; else a note. A run that was
+stopped on purpose, and says so, is clear; a run that may go on is not judged.
 
 ## Why it matters
 What is missing is training that somebody planned for, and the last rows are often those of a
@@ -17,15 +18,17 @@ before the cause, not from the last one, where the numbers of the last rows are 
 
 ## When it is wrong
 A run that was stopped because it had learned enough, by hand or by a callback, ends short of its
-budget too: a note. A traceback in a log may be of an exception that the program handled.
+budget too. A traceback in a log may be of an exception that the program handled.
 
 ## References
 - Python, "Built-in Exceptions"; POSIX, exit status 128 + n of a process that signal n ended.
 """
 
 from rlvitals.rules import causes
-from rlvitals.rules.going_on import describe_end, liveness
+from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.going_on import describe_end, liveness, nearly_reaches_budget
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.types import Trace
 
 SPENT = Threshold("ended-early.spent", 0.9, "share of the budget that a complete run spends")
@@ -43,7 +46,7 @@ def check(trace: Trace) -> Answer:
     if state.live is None:
         return Undecided(f"whether the run goes on is not known: {state.why}")
     stopped = bool(state.live or trace.lifecycle.reason)
-    if stopped or (share is not None and share >= SPENT.on(trace)):
+    if stopped or nearly_reaches_budget(trace, SPENT.on(trace)):
         return Clear()
     if budget is None or share is None:
         return Undecided("how long the run was meant to be is not known", ("total_steps",))
@@ -51,7 +54,10 @@ def check(trace: Trace) -> Answer:
         f"the run ended at step {trace.last_step:,} of {budget.steps:,}, {share:.0%} of its "
         "budget, and nothing says why"
     )
-    return _finding(trace, summary, Severity.NOTE, share)
+    has_outcome = any(metric.name in trace for metric in OUTCOME_METRICS)
+    is_untold = has_outcome and verdict_trend(trace).state == "unknown"
+    severity = Severity.WARNING if is_untold else Severity.NOTE
+    return _finding(trace, summary, severity, share)
 
 
 def _finding(trace: Trace, summary: str, severity: Severity, share: float | None) -> Finding:
@@ -65,7 +71,7 @@ def _finding(trace: Trace, summary: str, severity: Severity, share: float | None
         observed=1.0 if share is None else share,
         bound=SPENT.bound(trace, "share of the budget that a complete run spends"),
         limit_on_curve=False,
-        has_limit=severity is Severity.NOTE,
+        has_limit=severity is not Severity.ERROR,
     )
 
 
@@ -85,4 +91,5 @@ RULE = Rule(
     explained_by=causes.LEARNING,
     no_threshold=True,  # an exception is a fact, whatever else is logged
     thresholds=(SPENT,),
+    verdict="failed",
 )

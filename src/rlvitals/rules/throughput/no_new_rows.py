@@ -30,13 +30,13 @@ import numpy as np
 from rlvitals import metrics
 from rlvitals.metrics.catalogue.throughput import ELAPSED
 from rlvitals.metrics.metric import Bound
+from rlvitals.rules.going_on import nearly_reaches_budget
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.types import Series, Trace
 
 SHORTEST = Threshold("no-new-rows.seconds", 600.0, "silence that is never too long, seconds")
 TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest
 SPENT = 0.98  # of the budget: the last rows of many a run are never written
-ROWS = 2  # of the widest gap in steps: a row is written every so many episodes, not at the end
 DAY = 86_400.0  # seconds
 LEAST = 10  # rows with a wall time
 
@@ -47,7 +47,7 @@ def check(trace: Trace) -> Answer:
     recognised = (series for name, series in trace.series.items() if metrics.find(name) is not None)
     if not any(np.isfinite(series.values).any() for series in recognised):
         return Undecided("no row holds a number")
-    if cycle.over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
+    if cycle.over or nearly_reaches_budget(trace, SPENT):
         return Clear()
     silence = cycle.silence
     if trace.budget is None and not cycle.live:
@@ -66,13 +66,6 @@ def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Ans
     if silence <= limit:
         return Clear()
     return _finding(trace, name, silence, limit)
-
-
-def _spent(trace: Trace, steps: int) -> bool:
-    """Tell whether a run may have ended between its last row and the one it did not come to."""
-    rows = max((s.steps for s in trace.series.values()), key=len)
-    gap = int(np.diff(rows).max()) if len(rows) > 1 else 0
-    return trace.last_step >= min(SPENT * steps, steps - ROWS * gap)
 
 
 def _longest(trace: Trace) -> tuple[str, Series] | None:

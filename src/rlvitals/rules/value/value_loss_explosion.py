@@ -12,6 +12,12 @@ A slow growth is found where no healthy critic goes: the loss of the last fifth 
 lowest level, its root above what nine in ten late episodes pay in all, and returns have not grown
 by half meanwhile. A critic whose targets end with the episode errs by less: a warning by itself.
 
+So are targets that have become one number. Value loss over 1 - explained variance is the variance
+of what the critic is fitted to. Where each step pays the same and episodes end by themselves within
+5 to 50 steps, a step near the end has less before it. Yet in a quarter of the second half that
+variance is below 0.5 % of the squared return and 2 % of what it was in the first tenth, the return
+above a third of its own, and explained variance below 0.1: ends of episodes do not reach targets.
+
 ## Why it matters
 Advantages come from the critic. While it is wildly wrong, so are they, and where policy and
 critic share a network or a gradient clip, its gradient drowns the policy's.
@@ -39,10 +45,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL
-from rlvitals.metrics.catalogue.value import LOSS
+from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.falling import fall, with_it
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
@@ -88,7 +96,8 @@ def check(trace: Trace) -> Answer:
             findings.append(finding)
     if findings:
         return max(findings, key=lambda finding: finding.severity)
-    return _report_growth(trace, series) or _report_scale_jump(trace, series, scale, by_scale)
+    unended = _report_growth(trace, series) or _report_one_target(trace, series)
+    return unended or _report_scale_jump(trace, series, scale, by_scale)
 
 
 def _report_growth(trace: Trace, series: Series) -> Finding | None:
@@ -128,6 +137,68 @@ def _report_growth(trace: Trace, series: Series) -> Finding | None:
         ),
         remedies=("check on one episode that the value after its last step counts as 0",),
     )
+
+
+def _report_one_target(trace: Trace, loss: Series) -> Finding | None:
+    """Report targets that hardly differ, in episodes that pay each step and end by themselves."""
+    explained, returns, lengths = (
+        trace.numbers(metric.name, 2 * LEAST)
+        for metric in (EXPLAINED_VARIANCE, RETURN, EPISODE_LENGTH)
+    )
+    if explained is None or returns is None or lengths is None or too_early(trace):
+        return None
+    steps, loss_rows, explained_rows = np.intersect1d(
+        loss.steps, explained.steps, return_indices=True
+    )
+    unexplained = 1.0 - explained.values[explained_rows]
+    if len(steps) < 2 * LEAST or trace.profile not in kinds.CONTROL or unexplained.min() <= 0:
+        return None
+    variances, half = loss.values[loss_rows] / unexplained, len(steps) // 2
+    first, last = (
+        float(np.median(variances[: half // 5])),
+        float(np.quantile(variances[half:], 0.25)),
+    )
+    level = _short_episodes(returns, lengths, int(steps[half]))
+    is_blind = float(np.median(np.abs(1.0 - unexplained[half:]))) < 0.1
+    if level is None or not is_blind or weigh.content(verdict_trend(trace)):
+        return None
+    bound = Bound(min(0.005 * level**2, 0.02 * first), "0.5 % of the squared return, 2 % of before")
+    if last >= bound.value:
+        return None
+    return Finding(
+        f"what the critic is fitted to has become one number: its variance is {last:.2g}, "
+        f"{first:.3g} at first, in episodes that end at a return of {level:.3g} and pay each step",
+        severity=Severity.WARNING,
+        metric=LOSS.name,
+        began=int(steps[0]),
+        ended=int(steps[-1]),
+        observed=last,
+        bound=bound,
+        limit_on_curve=False,
+        causes=("targets that reach over the ends of episodes: a done mask that is lost",),
+        remedies=("check on one episode that the value after its last step counts as 0",),
+    )
+
+
+def _short_episodes(returns: Series, lengths: Series, late_step: int) -> float | None:
+    """Return the late return of short episodes that pay each step the same and end by themselves.
+
+    None for other episodes, and where the return fell to a third.
+    """
+    steps, return_rows, length_rows = np.intersect1d(
+        returns.steps, lengths.steps, return_indices=True
+    )
+    values, episode_steps = returns.values[return_rows], lengths.values[length_rows]
+    is_late = steps >= late_step
+    if not is_late.any() or is_late.all() or episode_steps.min() <= 0:
+        return None
+    pay, late_lengths = values / episode_steps, episode_steps[is_late]
+    first, last = (float(np.median(np.abs(values[rows]))) for rows in (~is_late, is_late))
+    # A time limit ends all episodes at one length, and their values are those of going on.
+    ends = float(late_lengths.std()) > 0.02 * float(late_lengths.mean())
+    short = 5 <= float(np.median(late_lengths)) <= 50
+    constant = float(np.ptp(pay)) <= 0.01 * abs(float(np.median(pay)))
+    return last if ends and short and constant and last > first / 3 else None
 
 
 def _events(series: Series, above: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], int | None]]:
