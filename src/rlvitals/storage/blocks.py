@@ -207,14 +207,14 @@ class Writer:
         self._out.add(kind, frames.pack(kind, payload))
 
 
-def try_lock(fd: int, *, alone: bool = False) -> bool:
-    """Mark a file as being written, or test that nobody does (`alone`); True without locks."""
+def try_lock(fd: int, *, exclusive: bool = False) -> bool:
+    """Mark a file as being written, or test that nobody does (`exclusive`); True without locks."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
         return True
     try:
-        fcntl.flock(fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # a file system without locks

@@ -90,10 +90,10 @@ def concatenate(chunks: Sequence[Scalars]) -> Scalars:
     if len(chunks) == 1:
         return chunks[0]
     is_contiguous = all(
-        before.order is None
+        chunk.order is None
         and after.order is None
-        and before.first + len(before.steps) == after.first
-        for before, after in pairwise(chunks)
+        and chunk.first + len(chunk.steps) == after.first
+        for chunk, after in pairwise(chunks)
     )
     return Scalars(
         chunks[0].keys,

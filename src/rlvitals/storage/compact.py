@@ -56,7 +56,7 @@ def _compact(file: BlockFile) -> Packed:
     if holds.applies(file.path.parent.parent):
         return Packed(name, size, size, "the run is on hold")
     with file.path.open("rb") as source:
-        if not try_lock(source.fileno(), alone=True):
+        if not try_lock(source.fileno(), exclusive=True):
             return Packed(name, size, size, "it is still written to")
         quiet_seconds = clock.time() - file.path.stat().st_mtime
         if quiet_seconds < tail_index.QUIET_SECONDS and not tail_index.is_closed(file.path):

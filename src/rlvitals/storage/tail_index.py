@@ -30,7 +30,7 @@ def has_writer(folder: Path) -> bool:
     for file in block_files(folder):
         try:
             with file.path.open("rb") as blocks:
-                if not try_lock(blocks.fileno(), alone=True):
+                if not try_lock(blocks.fileno(), exclusive=True):
                     return True
         except OSError:
             continue

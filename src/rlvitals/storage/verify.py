@@ -82,7 +82,7 @@ def _verify_blocks(path: Path) -> Report:
     name, size = f"{BLOCKS_FOLDER}/{path.name}", path.stat().st_size
     try:
         with path.open("rb", buffering=0) as file:
-            growing = not try_lock(file.fileno(), alone=True)
+            growing = not try_lock(file.fileno(), exclusive=True)
             check = _Check()
             for item in frames.stream(file):
                 check.take(item)

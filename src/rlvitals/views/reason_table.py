@@ -19,7 +19,7 @@ class ReasonRow:
 
     cells: Sequence[Text]
     name: str
-    why: str
+    reason: str
     style: str = ""
 
 
@@ -39,16 +39,16 @@ class ReasonTable:
         ]
         room = options.max_width - sum(fixed) - len(fixed) * COLUMN_GAP
         name = min(max(cell_len("run"), *(cell_len(row.name) for row in self.rows)), room)
-        longest = max(cell_len("why"), *(cell_len(row.why) for row in self.rows))
-        beside = room - name - COLUMN_GAP
-        if beside >= min(longest, 40):  # narrower, it takes more lines than one below
-            yield self._grid([*fixed, name, min(longest, beside)], self.rows, head=True)
+        longest = max(cell_len("why"), *(cell_len(row.reason) for row in self.rows))
+        reason_width = room - name - COLUMN_GAP
+        if reason_width >= min(longest, 40):  # narrower, it takes more lines than one below
+            yield self._grid([*fixed, name, min(longest, reason_width)], self.rows, head=True)
             return
         yield self._grid([*fixed, name], [], head=True)
         for row in self.rows:
             yield self._grid([*fixed, name], [row], head=False)
-            if row.why:
-                yield Padding(Text(row.why, row.style or "dim"), (0, 0, 0, COLUMN_GAP))
+            if row.reason:
+                yield Padding(Text(row.reason, row.style or "dim"), (0, 0, 0, COLUMN_GAP))
 
     def _grid(self, widths: Sequence[int], rows: Sequence[ReasonRow], *, head: bool) -> Table:
         """Return a table of the given columns, of which the last may be the reasons."""
@@ -58,7 +58,7 @@ class ReasonTable:
             grid.add_column(title, no_wrap=title.plain != "why", width=width)
         for row in rows:
             name = Text(break_name(row.name, widths[len(self.heads)]))
-            cells = (*row.cells, name, Text(row.why))
+            cells = (*row.cells, name, Text(row.reason))
             grid.add_row(*cells[: len(widths)], style=row.style)
         return grid
 

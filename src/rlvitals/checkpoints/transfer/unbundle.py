@@ -91,7 +91,7 @@ def _read_header(first: Member | None) -> _Header:
         or first.size > MAX_ARCHIVE_HEADER_BYTES
     ):
         raise ArchiveRefused(
-            "it does not begin with bundle.json, so it is not an rlvitals bundle; "
+            "it does not begin with bundle.json, so it is no archive of rlvitals; "
             "`tar xf` or `unzip` unpack what other programs packed"
         )
     content: Any = typed.load(b"".join(first.chunks(0)))
