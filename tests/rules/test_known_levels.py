@@ -12,7 +12,6 @@ import pytest
 import rlvitals
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.rules.course import lost_before
-from rlvitals.rules.data.frozen_metric import RULE as FROZEN
 from rlvitals.rules.data.impossible_value import RULE as IMPOSSIBLE
 from rlvitals.rules.data.setting_out_of_range import RULE as OUT_OF_RANGE
 from rlvitals.rules.outcome.sign_reversed import RULE as SIGN_REVERSED
@@ -113,27 +112,6 @@ def test_returns_that_are_minus_what_the_steps_pay_show_the_sign_of_the_reward()
 )
 def test_other_negative_returns_say_nothing_of_the_sign(returns, env_id):
     assert not warned(SIGN_REVERSED, episodes(returns, env_id, lengths=np.abs(LENGTHS)))
-
-
-def further(climbs, scatter, clipped=0.3, gain=0.03):
-    """KL, clip fraction and gain of a policy that climb by a share, with noise from row to row."""
-    course = 1.0 + climbs * np.linspace(0, 1, ROWS)
-    kl = 0.008 * course * np.exp(scatter * made.noise(ROWS, 1))
-    return over(
-        outcome__return=made.flat(ROWS),
-        policy__approx_kl=kl,
-        policy__clip_fraction=clipped * course / course[-1] + 0.01 * made.noise(ROWS, 2),
-        policy__loss=-gain * course / course[-1] + 0.001 * made.noise(ROWS, 3),
-        exploration__entropy=np.linspace(0.69, 0.68, ROWS),
-    )
-
-
-def test_updates_that_leave_one_policy_further_behind_see_one_rollout():
-    assert warned(FROZEN, further(climbs=1.0, scatter=0.04))
-    assert not warned(FROZEN, further(climbs=1.0, scatter=0.25))  # new samples scatter
-    assert not warned(FROZEN, further(climbs=0.2, scatter=0.04))  # large and even batches
-    assert not warned(FROZEN, further(climbs=1.0, scatter=0.04, clipped=0.05))  # gentle steps
-    assert not warned(FROZEN, further(climbs=1.0, scatter=0.04, gain=-0.03))
 
 
 def poor(variance, explained=0.0, lengths=None, pay=1.0, ends=14.0):

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
-from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS, Q_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
@@ -213,56 +212,3 @@ def repeats_errors(trace: Trace, logged: Mapping[str, Series], length: int) -> F
         limit_on_curve=False,
         causes=ONE_ROLLOUT,
     )
-
-
-def leaves_one_policy(trace: Trace, logged: Mapping[str, Series]) -> Finding | None:
-    """Find updates that leave the policy of one rollout further and further behind."""
-    kl, gain = logged.get(APPROX_KL.name), logged.get(POLICY_LOSS.name)
-    min_updates = 25
-    clipped = trace.numbers(CLIP_FRACTION.name, min_updates)
-    if kl is None or gain is None or clipped is None or trace.profile not in kinds.CONTROL:
-        return None
-    if min(len(kl), len(gain)) < min_updates:
-        return None
-    (first_kl, last_kl), (first_clipped, last_clipped) = (
-        _third_medians(series.values) for series in (kl, clipped)
-    )
-    small = last_kl < 0.005 or last_clipped < 0.1  # nats, share of the samples
-    if small or not all(_climbs(values) for values in (kl.values, clipped.values, -gain.values)):
-        return None
-    # In other runs of `faults/tier-2` that were looked at, the median step is 20 % and more.
-    bound = Bound(0.08, "default: of the KL, from one update to the next")
-    scatter = float(np.median(np.abs(np.diff(kl.values)))) / float(np.median(kl.values))
-    if scatter > bound.value:
-        return None
-    return Finding(
-        f"KL climbs from {first_kl:.2g} to {last_kl:.2g} nats by steps of "
-        f"{scatter:.1%}, the clip fraction from {first_clipped:.2g} to "
-        f"{last_clipped:.2g}, and the gain of the policy's loss with them: with new rollouts they "
-        "would start anew",
-        severity=Severity.WARNING,
-        metric=APPROX_KL.name,
-        began=int(kl.steps[0]),
-        ended=int(kl.steps[-1]),
-        observed=scatter,
-        bound=bound,
-        limit_on_curve=False,
-        causes=ONE_ROLLOUT,
-        remedies=("compare the observations of two successive rollouts",),
-    )
-
-
-def _third_medians(values: NDArray[np.float64]) -> tuple[float, float]:
-    first_third, last_third = _ends(values)
-    return float(np.median(first_third)), float(np.median(last_third))
-
-
-def _climbs(values: NDArray[np.float64]) -> bool:
-    """Return True if values rise by half from their first third to their last, and all along."""
-    first_level, last_level = _third_medians(values)
-    if first_level <= 0 or last_level < 1.5 * first_level:
-        return False
-    levels = np.array([part.mean() for part in np.array_split(values, min(len(values), 100))])
-    differences = np.sign(levels[None, :] - levels[:, None])
-    pairs = len(levels) * (len(levels) - 1) / 2
-    return float(np.triu(differences, 1).sum()) >= 0.5 * pairs  # Kendall's tau

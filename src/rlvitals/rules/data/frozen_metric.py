@@ -26,11 +26,6 @@ an update and an explained variance below 0.8 that repeats within 5 %, is of one
 mean over errors of fresh samples scatters by more. A warning unless the outcome improves or holds
 its best.
 
-KL, clip fraction and the gain of the policy's loss start from nothing with each new rollout, and
-scatter. Where all three climb over the run (Kendall's tau 0.5 and more, from their first third to
-their last by half), the KL by steps of less than 8 % and to 0.005 nats or more, with a tenth of the
-samples clipped at the end, one rollout is fitted further and further: a warning.
-
 ## Why it matters
 Floating-point numbers that come out of an update that does something never repeat exactly. One
 that does is computed once and logged again and again, or belongs to a network that is not
@@ -79,7 +74,7 @@ from rlvitals.rules.books import FULL, digits
 from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.untaught import epochs
-from rlvitals.rules.untrained import ONE_ROLLOUT, leaves_one_policy, repeats_errors
+from rlvitals.rules.untrained import ONE_ROLLOUT, repeats_errors
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
@@ -143,7 +138,6 @@ def check(trace: Trace) -> Answer:
     findings += [finding] if (finding := _unit_ratio(trace, logged, length)) else []
     findings += [finding] if (finding := _same_episodes(trace, logged, length)) else []
     findings += [finding] if (finding := repeats_errors(trace, logged, length)) else []
-    findings += [finding] if (finding := leaves_one_policy(trace, logged)) else []
     if findings:
         return max(findings, key=lambda f: (f.severity, f.ended - f.began))
     return Clear()
