@@ -124,7 +124,7 @@ RATCHETS = {
     "hosted": Ratchet(0.0, 0, 0, 15),
     "integrations": Ratchet(0.2, 5, 1, 21),
     "intervene": Ratchet(0.0, 0, 0, 1),
-    "metrics": Ratchet(0.9, 7, 2, 652),
+    "metrics": Ratchet(0.9, 7, 2, 653),
     "readers": Ratchet(1.8, 29, 3, 416),
     "rollouts": Ratchet(2.5, 0, 0, 45),
     "root": Ratchet(3.3, 7, 1, 13),

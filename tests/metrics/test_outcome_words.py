@@ -58,6 +58,27 @@ def test_one_candidate_is_taken_and_said():
     assert any("`totalReward` is taken for outcome/return" in note for note in trace.notes)
 
 
+@pytest.mark.parametrize(
+    ("key", "metric"),
+    [("Rewards Episodi", REWARD), ("run5_fix Episode Reward 2023-10-20-17-31-13", RETURN),
+     ("reward_1", REWARD), ("rewards_before", REWARD), ("test_reward_v2", "outcome/eval_return")],
+)  # fmt: skip
+def test_the_only_key_with_an_outcome_s_word_is_taken_and_said(key, metric):
+    trace = canonicalize.trace([log(**{key: range(40), "max_q": range(40)})])
+    assert metric in trace
+    assert any(f"`{key}` is taken for {metric} by its name" in note for note in trace.notes)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("reward_a", "reward_b"), ("reward_std",), ("best_score",), ("step_reward",),
+     ("expected_return",), ("rewards/r_torques",), ("reward_coef",), ("return_rate",)],
+)  # fmt: skip
+def test_parts_and_statistics_of_an_outcome_are_not_taken(keys):
+    trace = canonicalize.trace([log(**dict.fromkeys(keys, range(40)))])
+    assert not [name for name in trace.series if name.startswith("outcome/")]
+
+
 @pytest.mark.parametrize("key", ["wins", "success"])
 def test_a_count_of_wins_is_no_share(key):
     assert "outcome/success_rate" not in canonicalize.trace([log(**{key: range(40)})])

@@ -294,3 +294,14 @@ def test_a_printed_report_is_no_table(tmp_path):
 def test_a_quoted_delimiter_makes_no_prose_of_a_table(write):
     rows = "".join(f'{1 / n:.3f},"lr, wd"\n' for n in range(1, 21))
     assert len(read(write(f"loss,notes\n{rows}")).series["loss"]) == 20
+
+
+def test_a_downloaded_curve_is_named_by_its_file(tmp_path):
+    path = tmp_path / "rewards.csv"
+    path.write_text("Walltime,Step,Value\n" + "".join(f"{1.5e9 + n},{n},{n}.5\n" for n in range(9)))
+    assert plain_csv.read(path)[0].series["rewards"].values.tolist() == [n + 0.5 for n in range(9)]
+
+
+def test_a_step_that_is_constant_beside_one_that_moves_is_no_step(write):
+    log = read(write("Episode,Step,Reward\n" + "".join(f"{n},0,{n}\n" for n in range(20))))
+    assert log.series["Reward"].steps.tolist() == list(range(20))

@@ -78,6 +78,37 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"food", "eaten"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"apple", "eaten"}): (outcome.RETURN, outcome.EVAL_RETURN),
 }
+# With one of these a key is not the outcome itself but a statistic or a part of it.
+PART_WORDS = frozenset(
+    {
+        *("std", "sd", "stddev", "var", "variance", "min", "max", "best", "worst", "error", "diff"),
+        *("delta", "count", "num", "number", "ratio", "rate", "norm", "normalized", "normalised"),
+        *(
+            "loss",
+            "scale",
+            "scaling",
+            "coef",
+            "coefficient",
+            "weight",
+            "clip",
+            "threshold",
+            "gamma",
+        ),
+        *(
+            "step",
+            "part",
+            "component",
+            "term",
+            "bonus",
+            "penalty",
+            "intrinsic",
+            "shaping",
+            "shaped",
+        ),
+        *("model", "target", "baseline", "advantage", "expected", "predicted", "pred", "estimated"),
+        *("critic", "value", "discount", "discounted", "expert", "human", "random", "cost", "time"),
+    }
+)
 # All but right answers: one outcome of these is enough.
 SCORED_OUTCOMES = frozenset({m.name for pair in OUTCOME_PAIRS.values() for m in pair}) - {
     outcome.ACCURACY.name
@@ -120,6 +151,20 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     return [*OUTCOME_PAIRS].index(outcome_terms), tested if evaluated else trained
 
 
+def _likely_meaning(key: str) -> Metric | None:
+    """Return the outcome that a key names beside other words: of a language, a run, a file."""
+    terms = _terms(key)
+    if len(key) > 60 or terms & PART_WORDS:
+        return None
+    outcome_terms = _terms(key.rpartition("/")[2]) & {"reward", "return", "score"}
+    if len(outcome_terms) != 1:
+        return None
+    trained, tested = OUTCOME_PAIRS[frozenset(outcome_terms)]
+    if terms & EVALUATION_WORDS:
+        return tested
+    return outcome.RETURN if terms & EPISODE_WORDS else trained
+
+
 def _terms(key: str) -> set[str]:
     """Return the words of a key in lower case and in the singular."""
     terms = (term.lower() for term in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", key))
@@ -130,10 +175,12 @@ def _terms(key: str) -> set[str]:
 def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
     """Choose a key for each outcome; return {metric: (key, the other candidate keys)}.
 
-    Chooses at most one outcome of training and one of evaluation.
+    Chooses at most one outcome of training and one of evaluation. Without any, a key with an
+    outcome's word and others is taken where it is the only one.
     """
     ranked: dict[bool, list[tuple[int, str, str]]] = {}
-    for key in dict.fromkeys(keys):
+    names = list(dict.fromkeys(keys))
+    for key in names:
         if match := meaning(key):
             rank, metric = match
             ranked.setdefault("eval" in metric.name, []).append((rank, metric.name, key))
@@ -141,4 +188,8 @@ def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
     for candidates in ranked.values():
         _, name, key = min(candidates, key=lambda candidate: candidate[0])  # the first of equals
         picked[name] = (key, [other_key for _, _, other_key in candidates if other_key != key])
+    likely = [(metric, key) for key in names if (metric := _likely_meaning(key))]
+    if not picked and len(likely) == 1:
+        metric, key = likely[0]
+        picked[metric.name] = (key, [])
     return picked

@@ -162,6 +162,8 @@ def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tupl
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     with open_log(path) as file:
         table = _table(file, path)
+        if not run.columns:
+            run = replace(run, columns=run_labels.rename_value(table.names, bare(path).stem))
         first = position_at(file, table.start, table.lines)
         lines = Lines(file, resume.position or first)
         replaced = [REPLACED_NOTE] if lines.replaced else []

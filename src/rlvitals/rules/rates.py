@@ -168,7 +168,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "learning-rate-too-high": (
         Rate("off-policy control", 68, 0, 0, 13, 10, 0, 1, 9),
-        Rate("on-policy control", 218, 0, 0, 35, 25, 0, 3, 13),
+        Rate("on-policy control", 218, 0, 0, 35, 28, 0, 3, 13),
         Rate("scheduler", 15, 0, 0, 0, 0, 0, 1, 1),
     ),
     "learning-starts-late": (Rate("off-policy control", 70, 0, 0, 10, 10, 10, 2, 11),),

@@ -6,7 +6,7 @@ measure_name("scores_dueling_dqn_cartpole")  # "scores"
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from rlvitals.readers.formats import column_guess
@@ -85,6 +85,17 @@ def measure_name(stem: str) -> str:
     )
     has_label = len(measure) < len("_".join(LABEL_TOKEN.findall(stem.lower())))
     return measure if has_label and column_guess.is_measure(measure) else stem
+
+
+def rename_value(names: Sequence[str], stem: str) -> dict[str, str]:
+    """Return {column: name} of a curve's table, which its file names: TensorBoard's downloads.
+
+    Empty where the columns are others than a value, its step and its time.
+    """
+    values = [name for name in names if column_guess.normalise_name(name) == "value"]
+    others = {*names} - {*values, *column_guess.step_keys(names), column_guess.time_key(names)}
+    measure = measure_name(stem)
+    return {values[0]: measure} if len(values) == 1 and measure and not others else {}
 
 
 def short_labels(paths: Iterable[str]) -> dict[str, str]:

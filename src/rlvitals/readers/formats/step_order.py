@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 
 def columns_without_order(by_name: Mapping[str, NDArray[np.float64]]) -> frozenset[str]:
-    """Return the columns that are in no order, and those that count within another one.
+    """Return the columns that are in no order, and those that another one tells apart.
 
-    The arrays of one length are a row's numbers side by side.
+    These count within another one, or are constant while it moves. The arrays of one length are a
+    row's numbers side by side.
     """
     in_no_order = {name for name, values in by_name.items() if _goes_back(values)}
-    return frozenset(in_no_order | _inner_counters(by_name))
+    constant = {name for name, values in by_name.items() if len(values) > 1 and not np.ptp(values)}
+    is_counted = any(len(values) > 1 for name, values in by_name.items() if name not in constant)
+    return frozenset(in_no_order | _inner_counters(by_name) | (constant if is_counted else set()))
 
 
 def _inner_counters(by_name: Mapping[str, NDArray[np.float64]]) -> set[str]:
