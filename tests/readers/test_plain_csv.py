@@ -303,5 +303,6 @@ def test_a_downloaded_curve_is_named_by_its_file(tmp_path):
 
 
 def test_a_step_that_is_constant_beside_one_that_moves_is_no_step(write):
-    log = read(write("Episode,Step,Reward\n" + "".join(f"{n},0,{n}\n" for n in range(20))))
+    rows = "".join(f'{n},0,"[1.0, 2.0]",{n}\n' for n in range(20))
+    log = read(write(f"Episode,Step,State,Reward\n{rows}"))
     assert log.series["Reward"].steps.tolist() == list(range(20))

@@ -242,7 +242,8 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
     by_name: dict[str, list[float]] = {name: [] for name in columns}
     rows = data[table.start :].split(b"\n")[:10_000]
     for raw in rows:
-        cells = raw.decode(errors="replace").split(table.delimiter)
+        text = raw.decode(errors="replace")
+        cells = _split(text)[0] if '"' in text else text.split(table.delimiter)
         if len(cells) not in {len(table.names), table.short}:
             continue
         for name, column in columns.items():
