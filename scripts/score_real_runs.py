@@ -12,7 +12,7 @@ it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 A hash of its name puts each repository in one of two halves. Those of `classic.csv` and
 `language.csv` are `dev` and `test`. `classic-2.csv` and `language-2.csv` are a later set, `new`, of
 other repositories, `classic-3.csv` a third one with the halves `dev3` and `new3`, and
-`classic-4.csv` a fourth, `new4`, that has no half to look at. `classic-5.csv` and `language-5.csv`
+`classic-4.csv` a fourth with `dev4` and `new4`. `classic-5.csv` and `language-5.csv`
 have the halves `dev5` and `new5`. Rules and readers that are written with a half in view are scored
 by a half that nobody has seen, so `new`, `new3`, `new4` and `new5` give counts alone: what would
 show single runs is refused without `--reveal`, and a half that was revealed scores no longer.
@@ -230,7 +230,7 @@ def main() -> int:
     parser.add_argument("mirrors", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
-        "--half", choices=HALVES, help="of the repositories (default: dev, test, dev3 and dev5)"
+        "--half", choices=HALVES, help="of the repositories (default: all that may be seen)"
     )
     parser.add_argument("--sure", action="store_true", help="leave out labels that are unsure")
     parser.add_argument("--wrong", action="store_true", help="list the runs that are judged wrong")
