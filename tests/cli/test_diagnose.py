@@ -155,8 +155,8 @@ def test_map_gives_a_key_its_meaning(call, healthy):
     text = (healthy / "progress.csv").read_text()
     (healthy / "progress.csv").write_text(text.replace("rollout/ep_rew_mean", "x"))
     mapped = ("--map", "my/score=outcome/return")
-    assert call("diagnose", healthy)[1].startswith(" UNKNOWN")
-    assert call("diagnose", healthy, *mapped)[1].startswith(" LEARNING")
+    assert "score is rising" in call("diagnose", healthy)[1]  # by its word
+    assert " return is rising" in call("diagnose", healthy, *mapped)[1]
 
 
 def test_a_key_mapped_in_vain_is_told(call, healthy):
@@ -222,11 +222,11 @@ def test_a_path_that_is_none_is_3_not_a_traceback(call, tmp_path, name):
 def test_an_outcome_under_another_name_is_proposed_where_none_is_known(call, tmp_path):
     log = tmp_path / "metrics.csv"
     rows = [f"{n},{n % 7},{0.5 / (n + 1)}" for n in range(40)]
-    log.write_text("\n".join(["step,agent/0_reward,value_loss", *rows]))
+    log.write_text("\n".join(["step,reward_a,reward_b", *rows]))
     out = call("diagnose", log)[1]
     verdict = " ".join(" ".join(out.splitlines()[:3]).split())
-    assert "agent/0_reward may be it: --map agent/0_reward=outcome/reward" in verdict
-    out = call("diagnose", log, "--map", "agent/0_reward=outcome/reward")[1]
+    assert "reward_a or reward_b may be it: --map reward_a=outcome/reward" in verdict
+    out = call("diagnose", log, "--map", "reward_a=outcome/reward")[1]
     assert "may be it" not in out
 
 
