@@ -188,8 +188,8 @@ def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
     for candidates in ranked.values():
         _, name, key = min(candidates, key=lambda candidate: candidate[0])  # the first of equals
         picked[name] = (key, [other_key for _, _, other_key in candidates if other_key != key])
-    likely = [(metric, key) for key in names if (metric := _likely_meaning(key))]
+    likely = {key: outcome_metric.name for key in names if (outcome_metric := _likely_meaning(key))}
     if not picked and len(likely) == 1:
-        metric, key = likely[0]
-        picked[metric.name] = (key, [])
+        ((key, name),) = likely.items()
+        picked[name] = (key, [])
     return picked
