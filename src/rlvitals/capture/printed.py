@@ -53,7 +53,6 @@ def _record(_: object, text: object) -> None:
     global _folder, _descriptor, _line, _bytes_left  # noqa: PLW0603 - as above
     if _folder is None or not isinstance(text, str) or "\r" in text:
         return
-    file = file_in(_folder)
     lines, newline, unfinished = text.rpartition("\n")
     if not newline:
         _line += text
@@ -66,7 +65,7 @@ def _record(_: object, text: object) -> None:
     if _descriptor is None and (_folder / "run.json").exists():
         _folder = None
         return
-    data = text.encode(errors="backslashreplace")
+    file, data = file_in(_folder), text.encode(errors="backslashreplace")
     _bytes_left -= len(data)
     if _bytes_left < 0:
         data, _folder = b"rlvitals: the output beyond this line is not recorded\n", None

@@ -184,12 +184,11 @@ def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
         if match := meaning(key):
             rank, metric = match
             ranked.setdefault("eval" in metric.name, []).append((rank, metric.name, key))
+    if not ranked:
+        likely = {key: guess.name for key in names if (guess := _likely_meaning(key))}
+        return {name: (key, []) for key, name in likely.items()} if len(likely) == 1 else {}
     picked = {}
     for candidates in ranked.values():
         _, name, key = min(candidates, key=lambda candidate: candidate[0])  # the first of equals
         picked[name] = (key, [other_key for _, _, other_key in candidates if other_key != key])
-    likely = {key: outcome_metric.name for key in names if (outcome_metric := _likely_meaning(key))}
-    if not picked and len(likely) == 1:
-        ((key, name),) = likely.items()
-        picked[name] = (key, [])
     return picked

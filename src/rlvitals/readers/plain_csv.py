@@ -181,9 +181,9 @@ def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tupl
     return Log("csv", reading.columns.series(), settings, notes, str(path), unit), cursor
 
 
-def _split(text: str) -> tuple[list[str], str]:
+def _split(text: str, delimiters: str = ",\t;") -> tuple[list[str], str]:
     best: tuple[list[str], str] = ([text], ",")
-    for delimiter in (",", "\t", ";"):
+    for delimiter in delimiters:
         try:
             names = next(csv.reader([text], delimiter=delimiter), [])
         except csv.Error:
@@ -243,7 +243,8 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
     rows = data[table.start :].split(b"\n")[:10_000]
     for raw in rows:
         text = raw.decode(errors="replace")
-        cells = _split(text)[0] if '"' in text else text.split(table.delimiter)
+        has_quotes = '"' in text
+        cells = _split(text, table.delimiter)[0] if has_quotes else text.split(table.delimiter)
         if len(cells) not in {len(table.names), table.short}:
             continue
         for name, column in columns.items():
