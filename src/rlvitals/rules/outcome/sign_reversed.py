@@ -9,8 +9,8 @@ where no fall is proven, stand above the first ones; and the median KL per updat
 logged, is below 0.05 nats. An error.
 
 Where the environment is known and the run ends below random actions, by three times the scatter of
-its last third, and at half of its first entropy or less, no size of the fall is asked for: a policy
-that knows nothing would earn more than one that is sure.
+its last third, and at half of its first entropy or less, which was at least half of the most, no
+size of the fall is asked for: a policy that knows nothing would earn more than one that is sure.
 
 Where it is known, returns can show the sign themselves: nine in ten are impossible, their negatives
 are not, and the first ones are what random actions earn with the other sign, within a half. Or, in
@@ -109,7 +109,9 @@ def _surer_of_less(trace: Trace) -> Answer:
     now, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
     large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
     last_entropy = float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values))
-    below_random = is_low and last_entropy <= entropy.values[0] / 2
+    # A policy that is sure in its first row was not trained to it by the sign of what came after.
+    is_open = float(entropy.values[0]) >= most.value / 2
+    below_random = is_low and is_open and last_entropy <= entropy.values[0] / 2
     is_worse = now.state == "falling" or now.sags or below_random
     pay = step_reward(trace)
     is_noise = pay is not None and pay.scatters is not None  # `impossible-value` says it
