@@ -158,8 +158,9 @@ def test_a_resumed_training_ends_as_one_that_never_stopped(name, folder, trained
 
 @every()
 def test_it_is_evaluated(name, trained, capsys):
-    capsys.readouterr()
-    asked = ["evaluate", str(trained(name)), "--samples", "2", "--questions", "1", "--json"]
+    run = trained(name)
+    capsys.readouterr()  # what the training printed
+    asked = ["evaluate", str(run), "--samples", "2", "--questions", "1", "--json"]
     assert main(asked) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["questions"], told["policies"][0]["step"]) == (1, 2)
