@@ -61,8 +61,10 @@ def test_version():
     ("env", "coloured"),
     [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
 )
-def test_colour_is_for_terminals_unless_forced(failing, env, coloured):
-    assert ("\x1b[" in program("diagnose", failing, env=env).stdout) is coloured
+def test_colour_is_for_terminals_unless_forced(failing, call, monkeypatch, env, coloured):
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in call("diagnose", failing)[1]) is coloured
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")

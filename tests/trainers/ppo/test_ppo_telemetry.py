@@ -405,7 +405,7 @@ def test_a_warning_behind_a_note_is_told(tmp_path):
 def test_findings_are_lines_while_it_trains(tmp_path, monkeypatch):
     monkeypatch.setattr(health_monitor, "MAX_TIME_SHARE", 1e9)
     said = {
-        **programs.CARTPOLE, "training.total_steps": 6000, "training.diagnose_seconds": 0.001,
+        **programs.CARTPOLE, "training.total_steps": 3000, "training.diagnose_seconds": 0.001,
         "ppo_config.learning_rate": 0.3, "ppo_config.epochs": 10, "ppo_config.target_kl": 0.0001,
     }  # fmt: skip
     made = programs.run(tmp_path, said)
