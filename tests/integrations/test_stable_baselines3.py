@@ -25,6 +25,7 @@ from rlvitals.tracking import requests
 from rlvitals.types import Profile
 
 SMALL = {"net_arch": [16]}
+STEPS = 250  # one episode of Pendulum and more
 MADE = {
     "ppo": (PPO, "CartPole-v1", {"n_steps": 64, "batch_size": 32, "n_epochs": 2}),
     "a2c": (A2C, "CartPole-v1", {}),
@@ -49,10 +50,10 @@ def trained(request, tmp_path_factory):
     """A training that is recorded, and its twin that is not."""
     folder = tmp_path_factory.mktemp(request.param) / "run"
     plain = make(request.param)
-    plain.learn(450)
+    plain.learn(STEPS)
     model, run = make(request.param), rlvitals.start(folder)
     preflight = Preflight(run)
-    model.learn(450, callback=[Record(run, every=100), preflight])
+    model.learn(STEPS, callback=[Record(run, every=100), preflight])
     run.finish()
     return request.param, folder, plain, model, preflight.report
 
@@ -80,7 +81,7 @@ def test_every_key_has_a_meaning(trained):
     assert read.profile is profile.get(name, Profile.OFF_POLICY)
     own = [m for m in read.measured.values() if "machine/" not in m.key]
     assert {m.framework for m in own} == {"sb3"}
-    assert read.budget.steps == 450
+    assert read.budget.steps == STEPS
     assert notes(folder) == []
 
 
@@ -103,7 +104,7 @@ def test_what_a_person_would_ask_of_a_run_is_there(trained):
 def test_settings_are_canonical_and_whole(trained):
     name, folder, _, model, _ = trained
     found = settings(folder)
-    expected = {"algorithm": name, "env_id": MADE[name][1], "total_steps": 450}
+    expected = {"algorithm": name, "env_id": MADE[name][1], "total_steps": STEPS}
     expected |= {"seed": 3, "n_envs": 1, "gamma": 0.99}
     assert expected.items() <= found.items()
     held = {name: p.numel() for name, p in model.policy.named_parameters()}

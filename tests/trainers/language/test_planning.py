@@ -131,10 +131,11 @@ def test_parameters_are_those_of_the_model_that_is_loaded(name, lora, folder, tm
 def test_config_json_is_enough(folder, tmp_path, capsys):
     """No tokenizer, no processor, no weights: prompts and images are assumed, and that is said."""
     (tmp_path / "config.json").write_bytes((folder("qwen2.5-vl") / "config.json").read_bytes())
-    plan = planned(capsys, "grpo", "--vlm-name", str(tmp_path))
+    common = ("grpo", "--vlm-name", str(tmp_path), "--chart-pixels", "56")
+    plan = planned(capsys, *common)
     assert any("assumed: the processor" in line for line in plan["assumptions"])
     assert plan["memory"] > plan["parts"]["weights"] > 0
-    longer = planned(capsys, "grpo", "--vlm-name", str(tmp_path), "--prompt-tokens", "1024")
+    longer = planned(capsys, *common, "--prompt-tokens", "1024")
     assert longer["parts"]["KV cache"] > plan["parts"]["KV cache"]
 
 
