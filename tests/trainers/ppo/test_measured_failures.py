@@ -1,11 +1,14 @@
 """What went wrong in the schedulers that this one follows, measured there: none of it here."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import programs
 import pytest
 import torch
+from waiting import HANG_SECONDS
 
 from rlvitals.cli import main
 from rlvitals.trainers.ppo import environments, networks
@@ -59,12 +62,15 @@ def test_a_resume_has_optimizer_schedules_temperature_and_generators(tmp_path):
 def test_chunk_mode_trains_as_a_program_of_its_own(tmp_path):
     """There: exit code 0, nothing trained, no progress file."""
     command = [
-        "train", "ppo", "--chunk-mode", "--chunk-size", "300",
+        sys.executable, "-m", "rlvitals", "train", "ppo", "--chunk-mode", "--chunk-size", "300",
         "--total-requests", "600", "--num-replicas", "3", "--qps", "12", "--num-envs", "4",
         "--rollout-length", "32", "--demo-steps", "10", "--bc-epochs", "1",
         "--held-out-clusters", "2", "--held-out-decisions", "8", "--output-dir", str(tmp_path),
     ]  # fmt: skip
-    assert main(command) == 0
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
+    )
+    assert done.returncode == 0, done.stderr
     said = programs.progress(tmp_path)
     assert (said["completed_chunks"], said["num_replicas"], said["qps"]) == (2, 3, 12.0)
     assert said["status"] == "completed"
