@@ -93,3 +93,10 @@ def test_a_gain_that_is_mostly_gone_at_the_end_of_slow_swings_is_a_loss():
 def test_a_return_that_recovers_to_below_its_start_is_not_learning():
     course = np.interp(np.arange(400), [0, 60, 80, 90, 399], [0, 40, 40, -120, -25])
     assert judged(outcome__return=course + 3 * made.noise(400))[0] is not Word.LEARNING
+
+
+def test_a_task_that_most_episodes_solve_is_no_failure():
+    succeeds = (np.random.default_rng(3).random(774) < 0.83).astype(float)
+    word, findings = judged(outcome__return=succeeds)
+    assert word is not Word.STALLED
+    assert "no-learning" not in findings

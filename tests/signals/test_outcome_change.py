@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from rlvitals.signals.outcome_change import (
     MIN_CHANGE_POINTS,
+    line_gain,
     outcome_change,
     single_value_sd,
     starts_below,
@@ -172,3 +173,42 @@ def test_a_start_below_all_the_rest_is_an_early_rise():
     assert all(starts_below(episodes(seed, early)) for seed in range(20))
     assert sum(starts_below(episodes(seed, np.zeros(4000))) for seed in range(200)) <= 2
     assert not starts_below(mean_of(100, episodes(0, early)))
+
+
+def test_values_with_a_long_tail_below_start_nowhere():
+    draws = (-np.random.default_rng(seed).lognormal(size=5000) for seed in range(200))
+    assert sum(starts_below(values) for values in draws) <= 2
+
+
+def excludes_a_large_gain(values):
+    line = line_gain(values)
+    return line is not None and line[0] <= 0.2 and sum(line) <= 0.8
+
+
+def test_a_line_excludes_a_large_gain_where_blocks_cannot():
+    runs = [episodes(seed, np.zeros(80)) for seed in range(300)]
+    unclear = [run for run in runs if outcome_change(run, min_sd=0.8).answer != "flat"]
+    assert np.mean([excludes_a_large_gain(run) for run in unclear]) > 0.3
+
+
+@pytest.mark.parametrize("count", [40, 80, 200])
+def test_a_line_excludes_no_gain_that_is_there(count):
+    rise = np.linspace(0, 1.5, count)  # thirds 1 apart
+    assert sum(excludes_a_large_gain(episodes(seed, rise)) for seed in range(300)) <= 3
+
+
+def test_the_interval_of_a_line_holds_the_gain_of_the_last_third_over_the_first():
+    rise = np.linspace(0, 1.5, 100)  # thirds 1 apart
+    lines = [line_gain(episodes(seed, rise)) for seed in range(300)]
+    held = [abs(gain - 1) <= half for gain, half in filter(None, lines)]
+    assert 0.9 <= np.mean(held) <= 0.99
+
+
+def test_a_line_ignores_offset_scale_and_one_outlier_and_refuses_smoothed_values():
+    values = episodes(3, np.zeros(90))
+    gain, half = line_gain(values)
+    assert line_gain(7 * values - 1e4) == pytest.approx((gain, half))
+    values[40] = 1e9
+    assert line_gain(values) == pytest.approx((gain, half), abs=0.1)
+    assert line_gain(mean_of(20, episodes(3, np.zeros(120)))) is None
+    assert line_gain(np.zeros(50)) is None

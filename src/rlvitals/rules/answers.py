@@ -27,8 +27,8 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
-from rlvitals.rules.course import loss_from_best
-from rlvitals.rules.curves import AMPLE, learned_before, only_fell, plainly_falls
+from rlvitals.rules.course import early_level, judge_unclear, loss_from_best, lost_since
+from rlvitals.rules.curves import AMPLE, learned_before
 from rlvitals.rules.gains import (
     MIN_POINTS,
     SOLVED,
@@ -48,7 +48,6 @@ from rlvitals.rules.gains import (
     succeeds_throughout,
 )
 from rlvitals.rules.outcome_blocks import (
-    by_blocks,
     flat_by_blocks,
     recovery,
     rising_again,
@@ -74,11 +73,9 @@ from rlvitals.rules.standing import (
     beyond,
     label,
     outcome,
-    slow_swing,
     standing,
 )
-from rlvitals.rules.untaught import dead, no_movement, stays_uniform
-from rlvitals.signals.finite import Array
+from rlvitals.rules.untaught import dead, no_movement
 from rlvitals.types import Profile, Series, Trace
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
@@ -338,8 +335,10 @@ def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
     """
     picked = outcome(prefer_evaluation(trace))
     no_return = trend.metric not in WHOLE or np.isnan(trend.material)
-    if no_return or picked is None or learned_before(trace):
+    if no_return or picked is None:
         return trend
+    if learned_before(trace):
+        return lost_since(trace, trend, picked[1])
     if trend.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
         return replace(trend, state="holding its best", why="")
     proven = trend.improves and (trend.low > 0 or trend.state == "at its ceiling")
@@ -347,32 +346,18 @@ def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
         return replace(trend, state="flat", why="")  # one policy throughout: all else is noise
     values = picked[1].values
     if trend.metric == REWARD.name and len(values) < AMPLE:
-        return trend
+        return early_level(trace, trend, picked[1])
     rebound = recovery(prefer_evaluation(trace), trend.material)
     if rebound is not None and not trend.improves:
         return rising_again(trend, rebound)
     if rebound is None and (loss := loss_from_best(trace, *picked, trend)) is not None:
         return loss
     if trend.state == "flat" and not trend.sags:
-        return flat_by_blocks(trace, trend, values)
+        early = early_level(trace, trend, picked[1])
+        return flat_by_blocks(trace, trend, values) if early is trend else early
     if trend.state == "unknown" and not beyond(trace, trend.metric, values, trend.last):
-        return _unknown_by_blocks(trace, trend, values)
+        return judge_unclear(trace, trend, picked[1])
     return trend
-
-
-def _unknown_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
-    swing = slow_swing(trace, trend.metric, trend.material_from)
-    min_loss = max(trend.material, swing)
-    if only_fell(values, trend.first, trend.material) or plainly_falls(values, min_loss):
-        return replace(trend, state="flat", why="")
-    if stays_uniform(trace):
-        return replace(trend, state="flat", why="")
-    blocks = by_blocks(trace, trend, values)
-    if blocks.state == "fallen back" and blocks.best - blocks.last < swing:
-        return replace(
-            trend, why=f"{trend.why}; a mean over so many episodes wanders by {swing:.3g}"
-        )
-    return blocks
 
 
 def prefer_evaluation(trace: Trace) -> Trace:

@@ -1,24 +1,43 @@
-"""Losses of an outcome: those that stand out of its noise, and the one that a run ends with."""
+"""Course of an outcome where no trend tells it: its losses, an early rise, a level, a low end."""
 
 from dataclasses import replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rlvitals.rules.episode_window import scatter_of_window
+from rlvitals.rules.curves import MIN_DIP_ERRORS, gain_after_dip, only_fell, plainly_falls
+from rlvitals.rules.episode_window import (
+    MEAN_WORDS,
+    episodes,
+    episodes_per_point,
+    scatter_of_window,
+)
 from rlvitals.rules.falling import full
+from rlvitals.rules.gains import no_gain
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.known_task import knows_way
+from rlvitals.rules.outcome_blocks import by_blocks, flat_unless_good
 from rlvitals.rules.paid import longer_way
-from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome
+from rlvitals.rules.standing import (
+    EVALUATED,
+    LEAST,
+    Standing,
+    least_that_counts,
+    outcome,
+    slow_swing,
+)
+from rlvitals.rules.untaught import stays_uniform
 from rlvitals.signals.drawdown import drawdown
+from rlvitals.signals.early_rise import early_rise_size
 from rlvitals.signals.finite import Array
+from rlvitals.signals.outcome_change import MIN_LEVEL_SD, line_gain, outcome_change
 from rlvitals.signals.outcome_course import (
     BLOCKS,
     HALF,
     LAST,
     PLAIN,
     Course,
+    course_of,
     falls,
     late_loss,
 )
@@ -101,3 +120,93 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
     if falls(late.course) > 1:
         return None
     return replace(trend, state="fallen back", why="", best=late.best, last=late.last)
+
+
+def judge_unclear(trace: Trace, trend: Standing, series: Series) -> Standing:
+    """Judge an outcome, in finite points with up = better, by what a line through all hides."""
+    values = series.values
+    swing = slow_swing(trace, trend.metric, trend.material_from)
+    falls_short = only_fell(values, trend.first, trend.material)
+    if falls_short or plainly_falls(values, max(trend.material, swing)) or stays_uniform(trace):
+        return replace(trend, state="flat", why="")
+    for judge in (_below_start, early_level):
+        judged = judge(trace, trend, series)
+        if judged is not trend:
+            return judged
+    blocks = by_blocks(trace, trend, values)
+    if blocks.state == "fallen back" and blocks.best - blocks.last < swing:
+        return replace(
+            trend, why=f"{trend.why}; a mean over so many episodes wanders by {swing:.3g}"
+        )
+    flat = _flat_by_line(trace, trend, series) if blocks.state == "unknown" else None
+    return blocks if flat is None else flat
+
+
+def _below_start(trace: Trace, trend: Standing, series: Series) -> Standing:
+    """Return a flat standing for an outcome that fell at first and ends below its first block."""
+    dip = gain_after_dip(trace, trend.metric, series.values, trend.material)
+    if dip is None or -dip[0] < max(trend.material, MIN_DIP_ERRORS * dip[1]):
+        return trend
+    return replace(trend, state="flat", why="", first=trend.last - dip[0])
+
+
+def early_level(trace: Trace, trend: Standing, series: Series) -> Standing:
+    """Return a standing that holds its best where a trend hides an early rise that lasts.
+
+    A line through a curve that rises at once and then stays is flat, or proves nothing. Where the
+    task's span is known, that tells how good the level is. Of published curves that never gained,
+    none rises by more than 1.5 standard errors; of five that gained, which no other test proves,
+    the smallest rise is 5.1.
+    """
+    name = trend.metric
+    if trend.state not in {"unknown", "flat"} or _is_running_mean(trace, name, series):
+        return trend
+    if knows_way(trace, name, series.values) or early_rise_size(series.values) < MIN_LEVEL_SD:
+        return trend
+    return replace(trend, state="holding its best", why="")
+
+
+def lost_since(trace: Trace, trend: Standing, series: Series) -> Standing:
+    """Return the standing of the end of a long run: its first level was learned, and may be lost.
+
+    Evaluations that end far below the first ones have fallen back, whatever they gained before. Of
+    training returns nothing is said: they also fall where exploration begins anew.
+    """
+    if trend.state != "unknown" or trend.metric != EVALUATED:
+        return trend
+    min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
+    if not plainly_falls(series.values, min_loss):
+        return trend
+    return replace(trend, state="fallen back", why="", best=max(trend.best, trend.first))
+
+
+def _flat_by_line(trace: Trace, trend: Standing, series: Series) -> Standing | None:
+    """Return a flat standing of values that gain less than a small effect and exclude a large one.
+
+    Cohen 1988: 0.2 and 0.8 standard deviations. None where the task's span tells, where the outcome
+    moves or swings, and for a mean over the last episodes.
+    """
+    values = series.values
+    level, line = outcome_change(values), line_gain(values)
+    moved = trend.low > 0 or trend.last - trend.first > trend.material
+    if level is None or line is None or moved or level.stands_out:
+        return None
+    gain, half = line
+    course = course_of(values)
+    if gain > 0.2 or gain + half > 0.8 or falls(course) > 2:  # as said; again and again
+        return None
+    if knows_way(trace, trend.metric, values) or _is_running_mean(trace, trend.metric, series):
+        return None
+    flat = flat_unless_good(trace, trend, values, level, course)
+    return no_gain(flat) if flat.state == "flat" else flat
+
+
+def _is_running_mean(trace: Trace, name: str, series: Series) -> bool:
+    """Return True for a mean over the last episodes, or over all: it begins with one of them."""
+    if name == EVALUATED:
+        return False
+    if episodes(trace, name) > 1:
+        return True
+    measured = trace.measured.get(name)
+    words = "" if measured is None else f"{name} {measured.key} {measured.how}"
+    return bool(MEAN_WORDS.search(words)) and episodes_per_point(trace, name, series) <= 1

@@ -141,6 +141,9 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
             return replace(trend, state="rising", low=block_change.low, high=block_change.high)
         if block_change.high > trend.material:
             return small_rise(trend, block_change)
+    wins = trace[trend.metric].finite().values
+    if np.isin(wins, (0, 1)).all() and HALF < wins.mean() < 1:  # more than half of all episodes
+        return unclear_level(trend)
     if tells_poor(trace, trend.metric, values):
         return trend
     return unclear_level(trend) if may_be_good(trace, trend.metric) else no_gain(trend)
@@ -208,6 +211,8 @@ def _likely_standing(
     series = trace[trend.metric].finite()
     is_lost = block_change.stands_out and HALF <= block_change.share_lost < np.inf
     is_lost = is_lost and block_change.best - trend.last >= trend.material
+    # The first sixth of a curve that rose at once is no start.
+    is_lost = is_lost and course.loss >= MIN_SHARE_LOST * course.total_gain
     if is_lost and series.steps[-1] >= full(trace, trend.metric, series):
         return replace(trend, state="fallen back", why="", best=block_change.best)
     level = _likely_level(trace, trend, values, course)

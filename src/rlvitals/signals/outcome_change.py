@@ -243,16 +243,35 @@ def single_value_sd(values: Array, window: float | None = None) -> float:
 def starts_below(values: Array) -> bool:
     """Return True if independent values begin significantly below the level of all the rest.
 
-    The first hundredth, at least 30 values, is compared with the median of the others. False for
+    The first hundredth, at least 30 values, is compared with the mean of the others. False for
     fewer than 300 values and for smoothed ones, whose first values are dependent.
     """
     x, _ = scale_to_unit(clip_extremes(finite(values)))
     count = max(x.size // 100, 30)  # their mean is nearly normal
-    # Autocorrelation time, in values, if nothing smoothed them.
-    if x.size < 10 * count or _memory(x) > 1.5:
+    if x.size < 10 * count or not _is_independent(x):
         return False
     error = float(x[count:].std()) / math.sqrt(count)
-    return float(np.median(x[count:]) - x[:count].mean()) > 3.1 * error  # one chance in a thousand
+    return float(x[count:].mean() - x[:count].mean()) > 3.1 * error  # one chance in a thousand
+
+
+def line_gain(values: Array) -> tuple[float, float] | None:
+    """Return the gain of independent values by a line, and half its 95 % interval.
+
+    The gain of the last third over the first, in standard deviations of a value around the line,
+    which uses every value: the interval is narrower than that of a few blocks. The largest and the
+    smallest value are clipped. None for fewer than 10 finite values, constants, and values that
+    depend on those before.
+    """
+    x, _ = scale_to_unit(clip_extremes(finite(values)))
+    if x.size < MIN_CHANGE_POINTS or is_constant(x) or not _is_independent(x):
+        return None
+    slope, residual = line_fit(x)
+    sd = math.sqrt(float(residual @ residual) / (x.size - 2))
+    if sd <= ROUNDING:
+        return None
+    # The thirds' centres are two thirds of the series apart.
+    half = t_quantile(0.95, x.size - 2) * 2 / 3 * math.sqrt(12 / x.size)
+    return slope * x.size * 2 / 3 / sd, half
 
 
 def _answer(blocks: _Blocks, min_gain: float) -> Answer:
@@ -306,6 +325,11 @@ def _memory(values: Array) -> float:
     free, slope = SHRINKAGE_LINE
     rho = persistence(residual, (count * free, count * slope), 0.0)
     return min((1 + rho) / (1 - rho), values.size) if rho < 1 else float(values.size)
+
+
+def _is_independent(values: Array) -> bool:
+    """Return True for values with the short autocorrelation time of those that nothing smoothed."""
+    return _memory(values) <= 1.5
 
 
 def _chance(means: Array, sixth: int, loss: float) -> float:

@@ -15,13 +15,14 @@ Falling is an error, flat a warning.
 
 Where the environment is not known, a level that does not move is that of a policy that did not
 learn, unless the log has a sign of a good one: fewer than 20 values, a fifth of them exactly the
-best, a policy that is sure from the first rows on, or a training's return that rises beside a flat
-evaluation. A rise is flat too if its whole interval lies below what counts. A noisy outcome counts
-as flat there if it gained no half of the standard deviation of a single value, and a gain of eight
-tenths is excluded; so does a language model's mean reward that gained less than two tenths of the
-standard deviation of a single response. All three are a note: the verdict is that the run stalled,
-and the exit code that it cannot be told. 20 values that are all the same and pay nothing, zero or
-less, are a warning again.
+best, single returns of 0 and 1 of which more than half are 1, a policy that is sure from the first
+rows on, or a training's return that rises beside a flat evaluation. A rise is flat too if its whole
+interval lies below what counts. A noisy outcome counts as flat there if it gained no half of the
+standard deviation of a single value, and a gain of eight tenths is excluded, by blocks or, of
+single returns and evaluations that gained less than two tenths, by a line; so does a language
+model's mean reward that gained less than two tenths of the standard deviation of a single response.
+All three are a note: the verdict is that the run stalled, and the exit code that it cannot be told.
+20 values that are all the same and pay nothing, zero or less, are a warning again.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so

@@ -16,7 +16,8 @@ standard deviation of an episode: it wanders slowly by as much.
 A run that does not go on is warned of at less. Where no rise and no flat line is proven: a later
 block stood significantly above the first third, and half of that gain is gone at the end. Where the
 span of the task is not known: a third of the gain is gone over the last tenth, and gain and loss
-are six standard deviations of the change from one block of twenty to the next. A
+are six standard deviations of the change from one block of twenty to the next. Where the log is the
+end of a longer run: its evaluations end far below their first ones. A
 share of right answers is warned of where its last tenth lies a fifth of the answers below its best
 tenth: the share's span is known, and so is how batches scatter.
 
