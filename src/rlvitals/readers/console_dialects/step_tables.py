@@ -16,6 +16,8 @@ from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, numbe
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
+HEADINGS = ("tep  ", "poch  ", "isode  ", "ation  ", "pdate  ")  # of columns two spaces apart
+
 
 @dataclass(slots=True)
 class Tables:
@@ -34,7 +36,7 @@ class Tables:
         if len(text) > self.max_line_length:
             self.open = False
             return
-        if self.open and re.fullmatch(r"[\s|:+─━┼╪=-]+", text):
+        if self.open and re.fullmatch(r"[\s|:+─━┼╪=.…-]+", text):  # a rule, or rows left out
             return
         cells, piped = _cells(text)
         if self.open and not piped and len(cells) != len(self.names):
@@ -87,4 +89,4 @@ def _name(cell: str) -> str:
     return name if "/" in name else re.sub(r"[\s_-]+", "_", name).lower()
 
 
-DIALECT = Dialect("tables", "tables of text with a step a row", ("|", "   "), Tables)
+DIALECT = Dialect("tables", "tables of text with a step a row", ("|", "   ", *HEADINGS), Tables)
