@@ -287,6 +287,9 @@ MEANINGS = [
     ("trl-grpo", "eval_rewards/format/std", "language/held_out/rewards/format/std"),
     ("trl-grpo", "eval_reward", "outcome/eval_reward"),
     ("unsloth", "eval_kl", "language/held_out/kl"),
+    ("language-loop", "fmt", "reward/component/fmt"),
+    ("language-loop", "correct", "outcome/accuracy"),
+    ("language-loop", "avg_len", "language/length_mean"),
     (
         "tinker",
         "test/env/all/by_group/frac_mixed",
@@ -319,6 +322,7 @@ def test_a_key_means(framework, key, name):
         ("verl", ["actor/pg_loss", "actor/ppo_kl", "critic/score/mean"]),
         ("slime", ["train/pg_loss", "rollout/raw_reward", "train/grad_norm"]),
         ("prime-rl", ["mismatch_kl/all", "entropy/all"]),
+        ("language-loop", ["actor_loss", "reward", "fmt", "correct", "kl_ref", "avg_len", "lr"]),
     ],
 )
 def test_a_log_is_read_by_its_own_table(framework, logged):

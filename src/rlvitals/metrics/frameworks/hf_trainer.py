@@ -61,7 +61,7 @@ def evaluated(names: dict[str, Name]) -> dict[str, Name]:
 def held_out(keys: Iterable[str]) -> Family:
     """Return the family of training's keys that a TRL trainer logs of an evaluation as well."""
     either = "|".join(map(re.escape, keys))
-    return Family(rf"eval[_/]({either})", Name(rollouts.HELD_OUT, "on the evaluation set"))
+    return Family(rf"eval(?:_|/)({either})", Name(rollouts.HELD_OUT, "on the evaluation set"))
 
 
 NAMES = Table(

@@ -132,7 +132,7 @@ NAMES = Table(
         Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, OVER_GENERATION_BATCH)),
         Family(OLD_COMPONENT, REWARD_COMPONENT),
         Family(r"eval[_/]rewards/(.+)/mean", Name(reward.EVAL_COMPONENT, "evaluation set")),
-        Family(r"eval[_/](rewards/.+/std)", Name(rollouts.HELD_OUT, "on the evaluation set")),
+        Family(r"eval(?:_|/)(rewards/.+/std)", Name(rollouts.HELD_OUT, "on the evaluation set")),
         hf_trainer.held_out((*GENERATION, *LOSS_KEYS)),
     ),
     settings={

@@ -30,9 +30,6 @@ NUMBERED = re.compile(
     r" (\d{1,15}): \{'",
     re.IGNORECASE,
 )
-# A pasted row whose first brace was not marked along.
-BRACELESS = re.compile(r"'[\w./@-]{1,80}': [^{}]{1,8000}\}")
-LOGGED_KEYS = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
 
 
 @dataclass(slots=True)
@@ -60,7 +57,7 @@ class Dicts:
         if self.wrapped:
             return
         said = page.message
-        if BRACELESS.fullmatch(said):
+        if re.fullmatch(r"'[\w./@-]{1,80}': [^{}]{1,8000}\}", said):  # pasted without a brace
             self._row(page, _pairs(said))
             return
         if "{'" not in page.text:
@@ -106,10 +103,9 @@ class Dicts:
             rest = [pair for pair in pairs if pair[0] != own]
             page.add_regular(step, rest, column_guess.step_unit(own), page.time)
             return
-        if (
-            not (keys & LOGGED_KEYS and (len(keys) > 1 or "loss" in keys))
-            and "train_runtime" not in keys
-        ):
+        trainers = keys & {"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"}
+        row = bool(trainers) and (len(keys) > 1 or "loss" in keys)
+        if not row and "train_runtime" not in keys:
             return
         page.shared.timed = page.shared.timed or "step_time" in keys  # by TRL
         if self.counts is None and page.shared.bar is None:

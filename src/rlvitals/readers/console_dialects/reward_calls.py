@@ -10,19 +10,16 @@ make a row, and calls are counted. A call is read once the next one begins.
 import re
 import statistics
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
-
-CALL = re.compile(
-    r"^-{5,40} (\d\d(?:-\d\d){3}-\d{6}) ([A-Z][\w ]{0,40}?) rewards?(?:: ?(\S{1,30}))? -{5,40}$"
-)
-HAS_FORMAT = re.compile(r"^Has format: (True|False)$")
 
 
 @dataclass(slots=True)
 class RewardCalls:
     """The call whose completions are read, and how many were before it."""
 
+    max_completions: ClassVar[int] = 2**16  # of a call: more are taken for another one
     open: bool = False
     calls: dict[str, int] = field(default_factory=dict)  # by reward function
     call: tuple[str, str] | None = None  # time stamp and function
@@ -30,15 +27,20 @@ class RewardCalls:
 
     def take(self, page: Page) -> None:
         """Read the head of a completion, or of a call."""
-        if self.call is not None and (found := HAS_FORMAT.match(page.text)):
-            self.rewards.append(float(found[1] == "True"))
-        if (found := CALL.match(page.text)) is None:
+        if self.call is not None and page.text in {"Has format: True", "Has format: False"}:
+            self.rewards.append(float(page.text == "Has format: True"))
+        head = re.fullmatch(
+            r"-{5,40} (\d\d(?:-\d\d){3}-\d{6}) ([A-Z][\w ]{0,40}?) rewards?"
+            r"(?:: ?(\S{1,30}))? -{5,40}",
+            page.text,
+        )
+        if head is None:
             return
-        call = (found[1], found[2].lower().replace(" ", "_"))
-        if call != self.call:
+        call = (head[1], head[2].lower().replace(" ", "_"))
+        if call != self.call or len(self.rewards) >= self.max_completions:
             self._end(page)
             self.call = call
-        if (reward := number(found[3] or "")) is not None:
+        if (reward := number(head[3] or "")) is not None:
             self.rewards.append(reward)
 
     def _end(self, page: Page) -> None:

@@ -16,8 +16,6 @@ from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, numbe
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
-HEADINGS = ("tep  ", "poch  ", "isode  ", "ation  ", "pdate  ")  # of columns two spaces apart
-
 
 @dataclass(slots=True)
 class Tables:
@@ -89,4 +87,10 @@ def _name(cell: str) -> str:
     return name if "/" in name else re.sub(r"[\s_-]+", "_", name).lower()
 
 
-DIALECT = Dialect("tables", "tables of text with a step a row", ("|", "   ", *HEADINGS), Tables)
+DIALECT = Dialect(
+    "tables",
+    "tables of text with a step a row",
+    # Columns two spaces apart are looked for by the first of them.
+    ("|", "   ", "tep  ", "poch  ", "isode  ", "ation  ", "pdate  "),
+    Tables,
+)

@@ -234,7 +234,7 @@ def _cut_and_alike(trace: Trace) -> Fact | None:
     return None
 
 
-def _cut_and_untrained(trace: Trace) -> Fact | None:
+def _cut_without_gradient(trace: Trace) -> Fact | None:
     """Find that no response ends and that no gradient is left, where no spread says why."""
     columns = _common_rows(trace, TRUNCATED_SHARE.name, GRAD_NORM.name)
     spreads = (GROUP_ZERO_STD.name, GROUP_STD.name, STD.name)
@@ -277,7 +277,7 @@ FIRST_ROW_TESTS: tuple[Callable[[Trace], Fact | None], ...] = (
     _sampler,
     _cut,
     _cut_and_alike,
-    _cut_and_untrained,
+    _cut_without_gradient,
     _alike,
 )
 

@@ -43,7 +43,6 @@ from rlvitals.types import Profile, Series, Trace
 
 MIN_GROUPS = 2  # updates in which groups are known to differ
 MIN_BATCHES = 5  # updates in which the batch differs, and its groups may not
-MIN_TIED_ROWS = 3  # rows of pairs after the first, which is measured before any update
 NEARLY_ALL = 0.9  # of these updates
 ZERO = Bound(0.0, "a gradient of exactly zero")
 MASKED = "the loss masks every response: padding that is also the end token, a mask shifted by one"
@@ -51,7 +50,7 @@ FROZEN = "no parameter needs a gradient, or an adapter that is not in training"
 WRAPPED = "the norm is taken where a distributed wrapper has no gradient"
 ONE = "groups of one response: its own mean is subtracted from its reward"
 OTHER_GROUPS = "responses to one prompt are put in groups of their own"
-REFERENCE = "the reference is the model that is trained: it moves along"
+SAME_MODEL = "the reference is the model that is trained: it moves along"
 
 
 def check(trace: Trace) -> Answer:
@@ -97,7 +96,7 @@ def _tied_pairs(trace: Trace) -> Answer:
         steps = np.intersect1d(steps, rate.steps[rate.values > 0])
     steps = steps[1:]  # the first update comes after its batch is measured
     margins, shares = (s.values[np.searchsorted(s.steps, steps)] for s in (margin, ordered))
-    if len(steps) < MIN_TIED_ROWS or margins.any() or shares.any():
+    if len(steps) < 3 or margins.any() or shares.any():
         return Clear()
     return Finding(
         f"the margin between chosen and rejected is 0 in {len(steps):,} rows after the first: the"
@@ -108,7 +107,7 @@ def _tied_pairs(trace: Trace) -> Answer:
         ended=int(steps[-1]),
         observed=0.0,
         bound=Bound(0.0, "a margin of exactly zero"),
-        causes=(REFERENCE, FROZEN),
+        causes=(SAME_MODEL, FROZEN),
     )
 
 
