@@ -14,12 +14,13 @@ from rlvitals.rules.gains import rises_steadily, slope_errors, succeeds_througho
 from rlvitals.rules.language import (
     first_rows_broken,
     no_gradient,
+    reference_kl_out_of_range,
     response_length_collapses,
     zero_variance_groups,
 )
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.reward_names import pays_right_answers, pays_the_task
-from rlvitals.rules.rule import Clear, Severity
+from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.signals.outcome_change import outcome_change
 from rlvitals.types import Budget, Profile
 
@@ -276,6 +277,17 @@ def test_pairs_whose_policy_never_leaves_the_reference():
 )
 def test_other_pairs_are_trained(other):
     assert isinstance(no_gradient.check(pairs(**other)), Clear)
+
+
+@pytest.mark.parametrize(("level", "severity"), [(-0.08, Severity.WARNING), (-0.01, Severity.NOTE)])
+def test_a_kl_to_the_teacher_below_zero_lost_its_mass(level, severity):
+    kl = level + 0.002 * made.noise(60, 3)
+    rewards = np.linspace(0.1, 0.8, 60) + 0.02 * made.noise(60, 4)
+    run = grpo(policy__kl_to_teacher=kl, outcome__reward=rewards)
+    answer = reference_kl_out_of_range.check(run)
+    assert (answer.severity, answer.metric) == (severity, "policy/kl_to_teacher")
+    near = grpo(policy__kl_to_teacher=kl - level, outcome__reward=rewards)
+    assert not isinstance(reference_kl_out_of_range.check(near), Finding)
 
 
 def test_a_symptom_from_the_first_row_on_is_weighed_by_the_whole_run():
