@@ -6,6 +6,7 @@ R1-V's reward functions.
 
 import json
 
+import numpy as np
 import pytest
 
 from rlvitals.metrics import canonicalize
@@ -145,6 +146,21 @@ def test_a_call_that_grows_is_read_once(tmp_path):
         file.write(accuracy_call(2, [0.0, 0.0, 0.0]) + accuracy_call(3, [1.0]))
     log, _ = READER.read(path, cursor)
     assert points(log, "rewards/accuracy_reward/mean") == [(2, 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (accuracy_call(1, ["nan", 1.0]) + accuracy_call(2, [1.0]), "rewards/accuracy_reward/std"),
+        ("Accuracy rewards: [nan, 1.0]\nPSR [Step 10]: 3/4 positive samples | Avg reward: 5.2\n",
+         "rewards/accuracy_reward/std"),
+    ],
+    ids=["call", "list"],
+)  # fmt: skip
+def test_a_reward_that_is_no_number_leaves_no_spread(tmp_path, text, key):
+    path = tmp_path / "debug.txt"
+    path.write_text(text)
+    assert np.isnan(READER.read(path, None)[0].series[key].values).all()
 
 
 def test_matches_of_a_format_are_its_reward(tmp_path):

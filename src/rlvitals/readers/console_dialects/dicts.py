@@ -4,9 +4,8 @@
 `step 12: {'train/loss': 0.5, 'train/grad_norm': 1.2}`   `Global step 12: {'policy_loss': 0.5}`
 
 A dict may be wrapped over lines, by a terminal too, be JSON, or lack its first brace where a person
-pasted it. The trainers print no step. Their
-bar, which is drawn anew after each row, has it; without a bar rows are counted. transformers 5
-prints numbers as strings of four digits.
+pasted it. The trainers print no step. Their bar, which is drawn anew after each row, has it;
+without a bar rows are counted. transformers 5 prints numbers as strings of four digits.
 Source: transformers' `trainer_callback.py` (ProgressCallback.on_log, PrinterCallback.on_log);
 OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_utils.py`.
 """

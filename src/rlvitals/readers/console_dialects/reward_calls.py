@@ -8,11 +8,10 @@ make a row, and calls are counted. A call is read once the next one begins.
 """
 
 import re
-import statistics
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, mean_and_std, number
 
 
 @dataclass(slots=True)
@@ -50,9 +49,10 @@ class RewardCalls:
         function = self.call[1]
         self.calls[function] = self.calls.get(function, 0) + 1
         page.shared.notes["rewards of single completions: averaged over each call"] = None
-        pairs = [(f"rewards/{function}_reward/mean", statistics.fmean(rewards))]
+        mean, std = mean_and_std(rewards)
+        pairs = [(f"rewards/{function}_reward/mean", mean)]
         if len(rewards) > 1:
-            pairs.append((f"rewards/{function}_reward/std", statistics.stdev(rewards)))
+            pairs.append((f"rewards/{function}_reward/std", std))
         page.add(self.calls[function], pairs, "calls")
 
 
