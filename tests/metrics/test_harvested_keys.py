@@ -281,6 +281,23 @@ MEANINGS = [
     ("miles", "perf/actor_train_tok_per_s", "throughput/rate/actor_train_tok_per_s"),
     ("skyrl", "reward/num_zero_variance_filtered", "language/dropped/zero_variance"),
     ("verl", "critic/rewards/max", "language/extreme/critic/rewards/max"),
+    ("verl", "reward_extra_info/success", "reward/component/success"),
+    # What a trainer logs of its evaluations under the names of training.
+    ("trl-dpo", "eval_logps/rejected", "language/held_out/logps/rejected"),
+    ("trl-dpo", "eval/rewards/chosen", "language/held_out/rewards/chosen"),
+    ("trl-dpo", "eval_rewards/margins", "preference/eval_margin"),
+    ("trl-grpo", "eval_completions/mean_length", "language/held_out/completions/mean_length"),
+    ("trl-grpo", "eval_rewards/format/std", "language/held_out/rewards/format/std"),
+    ("trl-grpo", "eval_reward", "outcome/eval_reward"),
+    ("unsloth", "eval_kl", "language/held_out/kl"),
+    ("language-loop", "fmt", "reward/component/fmt"),
+    ("language-loop", "correct", "outcome/accuracy"),
+    ("language-loop", "avg_len", "language/length_mean"),
+    (
+        "tinker",
+        "test/env/all/by_group/frac_mixed",
+        "language/held_out/env/all/by_group/frac_mixed",
+    ),
 ]
 
 
@@ -308,6 +325,7 @@ def test_a_key_means(framework, key, name):
         ("verl", ["actor/pg_loss", "actor/ppo_kl", "critic/score/mean"]),
         ("slime", ["train/pg_loss", "rollout/raw_reward", "train/grad_norm"]),
         ("prime-rl", ["mismatch_kl/all", "entropy/all"]),
+        ("language-loop", ["actor_loss", "reward", "fmt", "correct", "kl_ref", "avg_len", "lr"]),
     ],
 )
 def test_a_log_is_read_by_its_own_table(framework, logged):

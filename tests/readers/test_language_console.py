@@ -1,9 +1,13 @@
-"""Console output of language models' trainers: NeMo-RL's reports, notebooks' stream records.
+"""Console output of language models' trainers: NeMo-RL's reports, notebooks, reward functions.
 
-The lines follow the format strings of NeMo-RL's `algorithms/grpo.py` and Kaggle's notebook logs.
+The lines follow the format strings of NeMo-RL's `algorithms/grpo.py`, Kaggle's notebook logs and
+R1-V's reward functions.
 """
 
 import json
+
+import numpy as np
+import pytest
 
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import console
@@ -104,3 +108,65 @@ def test_rows_that_come_after_the_whole_bar_are_counted(tmp_path):
     path.write_text(bar + "\n" + "".join(ROW.format(reward=n / 10) for n in range(1, 10)))
     log = READER.read(path, None)[0]
     assert log.series["reward"].steps.tolist() == list(range(1, 10))
+
+
+def accuracy_call(stamp, rewards):
+    head = "------------- 22-21-00-{stamp:02d}-161451 Accuracy reward: {reward} -------------"
+    return "".join(
+        f"{head.format(stamp=stamp, reward=reward)}\nContent: <answer>\n3</answer>\nSolution: 30\n"
+        for reward in rewards
+    )
+
+
+def format_call(stamp, matches):
+    head = f"------------- 22-21-00-{stamp:02d}-161451 Format reward -------------\n"
+    return head + "".join(f"Content: <think>\nHas format: {match}\n" for match in matches)
+
+
+def test_completions_of_one_call_of_a_reward_function_are_a_row(tmp_path):
+    path = tmp_path / "debug_log_2b.txt"
+    path.write_text("".join(accuracy_call(n, [0.0, n / 10, n / 10]) for n in range(8)))
+    assert claim(path) is READER
+    log = READER.read(path, None)[0]
+    means = [(n + 1, pytest.approx(n / 15)) for n in range(7)]  # the last call may go on
+    assert points(log, "rewards/accuracy_reward/mean") == means
+    assert points(log, "rewards/accuracy_reward/std")[6] == (7, pytest.approx(0.34641, abs=1e-5))
+    assert log.step_unit == "calls"
+    trace = canonicalize.trace([log])
+    assert trace.profile is Profile.GRPO
+    assert "reward/component/accuracy_reward" in trace
+
+
+def test_a_call_that_grows_is_read_once(tmp_path):
+    path = tmp_path / "debug.txt"
+    path.write_text(accuracy_call(1, [1.0, 0.0]) + accuracy_call(2, [1.0]))
+    log, cursor = READER.read(path, None)
+    assert points(log, "rewards/accuracy_reward/mean") == [(1, 0.5)]
+    with path.open("a") as file:
+        file.write(accuracy_call(2, [0.0, 0.0, 0.0]) + accuracy_call(3, [1.0]))
+    log, _ = READER.read(path, cursor)
+    assert points(log, "rewards/accuracy_reward/mean") == [(2, 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (accuracy_call(1, ["nan", 1.0]) + accuracy_call(2, [1.0]), "rewards/accuracy_reward/std"),
+        ("Accuracy rewards: [nan, 1.0]\nPSR [Step 10]: 3/4 positive samples | Avg reward: 5.2\n",
+         "rewards/accuracy_reward/std"),
+    ],
+    ids=["call", "list"],
+)  # fmt: skip
+def test_a_reward_that_is_no_number_leaves_no_spread(tmp_path, text, key):
+    path = tmp_path / "debug.txt"
+    path.write_text(text)
+    assert np.isnan(READER.read(path, None)[0].series[key].values).all()
+
+
+def test_matches_of_a_format_are_its_reward(tmp_path):
+    path = tmp_path / "debug_format.txt"
+    path.write_text("".join(format_call(n, [True, n > 1, False]) for n in range(4)))
+    log = READER.read(path, None)[0]
+    assert points(log, "rewards/format_reward/mean") == [
+        (1, pytest.approx(1 / 3)), (2, pytest.approx(1 / 3)), (3, pytest.approx(2 / 3))
+    ]  # fmt: skip

@@ -13,12 +13,15 @@ from rlvitals.rules.answers import learning_trend, verdict_trend
 from rlvitals.rules.gains import rises_steadily, slope_errors, succeeds_throughout
 from rlvitals.rules.language import (
     first_rows_broken,
+    no_gradient,
+    reference_kl_out_of_range,
     response_length_collapses,
     zero_variance_groups,
 )
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.reward_names import pays_right_answers, pays_the_task
-from rlvitals.rules.rule import Clear, Severity
+from rlvitals.rules.rule import Clear, Finding, Severity
+from rlvitals.signals.outcome_change import outcome_change
 from rlvitals.types import Budget, Profile
 
 ROWS = 100
@@ -88,6 +91,24 @@ def test_a_short_run_that_rises_is_learning(count):
     rewards = np.linspace(0.15, 0.28, count) + 0.012 * made.noise(count, 3)
     assert rises_steadily(rewards)
     assert verdict_trend(grpo(outcome__reward=rewards)).state == "rising"
+
+
+def test_a_steep_slope_is_a_rise_where_few_blocks_are():
+    """The accuracy of 30 batches doubles; the interval of the thirds' difference contains 0."""
+    rewards = np.linspace(0.15, 0.37, 30) + 0.08 * made.noise(30, 10)
+    change = outcome_change(rewards)
+    assert (change.answer, change.low < 0) == ("cannot tell", True)
+    assert rises_steadily(rewards)
+    run = grpo(reward__component__accuracy_reward=rewards)
+    assert verdict_trend(run).improves or verdict_trend(run).state == "holding its best"
+
+
+def test_a_slope_of_sluggish_noise_is_no_rise():
+    sluggish = [np.convolve(made.noise(69, seed), np.ones(10), "valid") for seed in range(200)]
+    steep = [slope_errors(values) >= 3.5 for values in sluggish]
+    assert sum(steep) > 20  # as if it were independent
+    alone = [v for v in sluggish if outcome_change(v).answer != "rose"]
+    assert sum(map(rises_steadily, alone)) <= 2
 
 
 def test_noise_hardly_ever_rises_steadily():
@@ -198,6 +219,75 @@ def test_a_pasted_row_of_a_trainer_is_a_language_model_s(tmp_path):
     found = rlvitals.diagnose(rlvitals.runs(path)[0])
     assert found.trace.profile is Profile.GRPO
     assert [rule.name for rule, _ in found.findings] == ["first-rows-broken"]
+
+
+def test_a_pasted_row_may_lack_its_first_brace(tmp_path):
+    path = tmp_path / "paste.txt"
+    path.write_text(
+        "'loss': -0.0, 'grad_norm': 0.0, 'learning_rate': 2.6e-07, 'reward': 0.34375,"
+        " 'reward_std': 0.44, 'frac_reward_zero_std': 0.0, 'completions/mean_length': 357.5}\n"
+    )
+    found = rlvitals.diagnose(rlvitals.runs(path)[0])
+    assert [rule.name for rule, _ in found.findings] == ["first-rows-broken"]
+
+
+TABLE = """Step  loss  grad_norm  reward_mean  clipped_ratio  mean_length
+1     0     {norm}          0            {cut}            256
+2     0     {norm}          0            {cut}            256
+...
+10    0     {norm}          0            {cut}            256
+"""
+
+
+@pytest.mark.parametrize(("norm", "cut", "warned"), [(0, 1.0, True), (0.2, 1.0, False),
+                                                     (0, 0.4, False)])  # fmt: skip
+def test_a_pasted_table_of_cut_responses_without_a_gradient(tmp_path, norm, cut, warned):
+    path = tmp_path / "paste.txt"
+    path.write_text(TABLE.format(norm=norm, cut=cut))
+    found = rlvitals.diagnose(rlvitals.runs(path)[0])
+    assert found.trace.profile is Profile.GRPO
+    assert found.trace["outcome/reward"].steps.tolist() == [1, 2, 10]
+    severities = {rule.name: finding.severity for rule, finding in found.findings}
+    assert (severities.get("first-rows-broken") is Severity.WARNING) == warned
+
+
+def pairs(rows=4, **metrics):
+    columns = {"optimiser__loss": np.full(rows, np.log(2)),
+               "optimiser__learning_rate": np.linspace(1e-5, 9e-6, rows),
+               "preference__margin": np.zeros(rows), "preference__accuracy": np.zeros(rows),
+               "preference__chosen_logp": np.full(rows, -30.0)}  # fmt: skip
+    return made.trace(Profile.SUPERVISED, None, **columns | metrics)
+
+
+def test_pairs_whose_policy_never_leaves_the_reference():
+    found = diagnose(pairs())
+    assert found.verdict.word is Word.STALLED
+    assert [rule.name for rule, _ in found.findings] == ["no-gradient"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"preference__margin": np.array([0.0, 0.0, 0.0, 1e-4])},  # it left
+        {"preference__accuracy": np.array([0.0, 0.4, 0.6, 0.5])},  # margins that print as 0
+        {"optimiser__learning_rate": np.array([0.0, 0.0, 1e-8, 2e-8])},  # a warm-up
+        {"rows": 3},  # the first is measured before any update
+    ],
+    ids=["margin", "digits", "warm-up", "few"],
+)
+def test_other_pairs_are_trained(other):
+    assert isinstance(no_gradient.check(pairs(**other)), Clear)
+
+
+@pytest.mark.parametrize(("level", "severity"), [(-0.08, Severity.WARNING), (-0.01, Severity.NOTE)])
+def test_a_kl_to_the_teacher_below_zero_lost_its_mass(level, severity):
+    kl = level + 0.002 * made.noise(60, 3)
+    rewards = np.linspace(0.1, 0.8, 60) + 0.02 * made.noise(60, 4)
+    run = grpo(policy__kl_to_teacher=kl, outcome__reward=rewards)
+    answer = reference_kl_out_of_range.check(run)
+    assert (answer.severity, answer.metric) == (severity, "policy/kl_to_teacher")
+    near = grpo(policy__kl_to_teacher=kl - level, outcome__reward=rewards)
+    assert not isinstance(reference_kl_out_of_range.check(near), Finding)
 
 
 def test_a_symptom_from_the_first_row_on_is_weighed_by_the_whole_run():

@@ -85,6 +85,13 @@ def old_shares(case: Case):
     return [float(np.median(case[name].values)) for name in OLD_SHARES if len(case[name])]
 
 
+def tied_rows(case: Case):
+    """Return in how many rows after the first pairs have no margin, at a learning rate above 0."""
+    margins, rates = common(case, "preference/margin", "optimiser/learning_rate")
+    trained = margins[rates > 0][1:]
+    return [] if trained.any() else [float(trained.size)]
+
+
 FIRST = ("the <count> of the first <all> rows", "each of the first <all> rows")
 LANGUAGE_RULES = {
     "first-rows-broken": [
@@ -100,6 +107,8 @@ LANGUAGE_RULES = {
         *(claim(f"sampler and trainer disagree by <least> nats per token or more in {rows}",
                 least=early(np.min), all=row_counts)
           for rows in ("each of the first <all> rows", "the first row")),
+        claim("nearly every response is cut, and the gradient is 0, in each of the first <all> "
+              "rows", all=row_counts),
     ],
     "group-baseline-missing": [
         claim("advantages are the rewards themselves in <raw> of <all> updates in which rewards "
@@ -110,6 +119,8 @@ LANGUAGE_RULES = {
               zeros=zeros_of(group_contrast), all=contrasts(group_contrast)),
         claim("all advantages are 0 in <zeros> updates in which rewards differ",
               zeros=zeros_of(reward_contrast)),
+        claim("the margin between chosen and rejected is 0 in <rows> rows after the first: the "
+              "policy is the reference still", rows=tied_rows),
     ],
     "sampler-mismatch": [
         claim("<level> <any words> as well", level=gaps),

@@ -152,11 +152,12 @@ REWARD_PREFIXES = (
 
 
 def _by_metrics(names: Collection[str]) -> Profile:
-    # Some part of the reward grades answers.
-    if any(
+    # Some part of the reward grades answers, or responses are cut: episodes have a length too.
+    graded = any(
         name.startswith("reward/component/") and re.search(r"correct|accura", name, re.IGNORECASE)
         for name in names
-    ):
+    )
+    if graded or {"outcome/reward", "language/length_mean", "language/truncated_share"} <= {*names}:
         return Profile.RLHF_PPO if not CRITIC_METRICS.isdisjoint(names) else Profile.GRPO
     for profile, metrics in PROFILE_METRICS:
         if not metrics.isdisjoint(names):

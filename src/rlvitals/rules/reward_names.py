@@ -6,7 +6,7 @@ from functools import lru_cache
 from rlvitals.metrics.catalogue.reward import COMPONENT
 
 # "information" and "percentage" have other words in them; "xmlcount" begins with one.
-FORM = re.compile(r"(?<![a-z])(?:format|xml|tags?(?![a-z])|syntax|template)", re.IGNORECASE)
+FORM = re.compile(r"(?<![a-z])(?:format|fmt|xml|tags?(?![a-z])|syntax|template)", re.IGNORECASE)
 _RIGHT = re.compile(
     r"correct|accura|success|solve|pass|equation|exact_?match|check_(?:answer|numbers)|verif"
     r"|unit_?test|(?<![a-z])answer(?!\w*len)",

@@ -4,8 +4,18 @@
 into "eval/". Values are means over the steps since the previous row.
 """
 
-from rlvitals.metrics.catalogue import exploration, optimiser, outcome, progress, throughput
-from rlvitals.metrics.frameworks.key import Name, Table
+import re
+from collections.abc import Iterable
+
+from rlvitals.metrics.catalogue import (
+    exploration,
+    optimiser,
+    outcome,
+    progress,
+    rollouts,
+    throughput,
+)
+from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 TRAINER = {  # transformers/trainer.py, _maybe_log_save_evaluate, log and the end of training
     "loss": Name(optimiser.LOSS, "mean over the steps since the previous row"),
@@ -46,6 +56,12 @@ TRAINING_ARGUMENTS = {
 def evaluated(names: dict[str, Name]) -> dict[str, Name]:
     """Return evaluation's names as files ("eval_loss") and as trackers ("eval/loss") have them."""
     return {f"eval{mark}{key}": name for mark in "_/" for key, name in names.items()}
+
+
+def held_out(keys: Iterable[str]) -> Family:
+    """Return the family of training's keys that a TRL trainer logs of an evaluation as well."""
+    either = "|".join(map(re.escape, keys))
+    return Family(rf"eval(?:_|/)({either})", Name(rollouts.HELD_OUT, "on the evaluation set"))
 
 
 NAMES = Table(

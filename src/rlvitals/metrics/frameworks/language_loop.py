@@ -23,7 +23,7 @@ from rlvitals.metrics.frameworks.key import Family, Name, Table
 LOOP_ALIASES = (
     (outcome.ACCURACY, ("train_answer_accuracy", "answer_accuracy", "batch_accuracy", "acc",
                         "train_acc", "train_accuracy", "mean_accuracy", "accuracy_mean",
-                        "correctness", "correct_rate", "exact_match", "solve_rate")),
+                        "correctness", "correct", "correct_rate", "exact_match", "solve_rate")),
     (outcome.EVAL_ACCURACY, ("eval_acc", "val_acc", "test_acc", "test_accuracy", "eval/accuracy",
                              "eval/acc", "val/accuracy", "test/accuracy", "heldout_accuracy",
                              "held_out_accuracy", "eval_correct_rate", "eval_pass@1")),
@@ -40,6 +40,7 @@ LOOP_ALIASES = (
                                         "avg_kl", "kl_avg", "kl_ref", "ref_kl", "kl_to_ref")),
     (policy.ADVANTAGE_STD, ("adv_std",)),
     (policy.ADVANTAGE_MEAN, ("adv_mean", "mean_advantage")),
+    (language.LENGTH_MEAN, ("avg_len", "mean_len", "len_mean")),
     (language.TRUNCATED_SHARE, ("truncation_rate", "truncated_rate", "clipped_rate")),
 )  # fmt: skip
 MEAN_WORD = r"(?:(?:mean|avg|average)_)?"
@@ -78,6 +79,7 @@ NAMES = Table(
             Name(reward.COMPONENT, AS_MEASURED),
         ),
         Family(r"(?:train_)?(format)_(?:accuracy|rate)", Name(reward.COMPONENT, AS_MEASURED)),
+        Family(r"(fmt|format)", Name(reward.COMPONENT, AS_MEASURED)),
     ),
     prefixes=generic.NAMES.prefixes,
     marks=(
@@ -91,6 +93,7 @@ NAMES = Table(
         ("reward", "accuracy", "loss"),
         ("mean_reward", "accuracy", "loss"),
         ("mean_reward", "group_reward_std"),
+        *((total, kl) for total in ("reward", "mean_reward") for kl in ("kl_ref", "ref_kl")),
     ),
     # TRL's families, in a table that its callback or a person wrote.
     mark_pattern=rf"{LENGTH_KEY}|{'|'.join(PART_KEYS)}|rewards/[^/]+/(?:mean|std)",

@@ -89,6 +89,7 @@ NAMES = Table(
             Name(outcome.EVAL_TASK, "mean over an evaluation's episodes"),
         ),
         Family(r"(?:test|eval\w*)/[a-z]*nll", Name(optimiser.EVAL_LOSS)),
+        Family(r"(?:test|eval\w*)/(env/all/.+)", Name(rollouts.HELD_OUT, "as of training")),
         Family(r"(env/all/total_\w+)", Name(rollouts.COUNT, "of the batch")),
         Family(r"env/(?!all/)([^/]+/.+)", Name(outcome.DOMAIN, "of one kind of problem")),
         Family(r"((?:sampling|training)_client/step\w*)", Name(rollouts.COUNT, "of weights")),

@@ -6,6 +6,7 @@ from rlvitals.metrics.frameworks.hf_trainer import (
     TRAINER,
     TRAINING_ARGUMENTS,
     evaluated,
+    held_out,
 )
 from rlvitals.metrics.frameworks.key import Name, Table
 
@@ -51,6 +52,15 @@ NAMES = Table(
         "num_tokens": Name(throughput.TOKENS, "since the start"),
         "aux_loss": Name(optimiser.ROUTER_LOSS),
     },
+    families=(
+        held_out(
+            (
+                *("rewards/chosen", "rewards/rejected", "logps/rejected", "logits/chosen"),
+                *("logits/rejected", "nll_loss", "mean_reward", "min_reward", "max_reward"),
+                *("entropy", "num_tokens", "aux_loss"),
+            )
+        ),
+    ),
     settings={**TRAINING_ARGUMENTS, "loss_type": "loss_type"},
     sources=("trainer-state",),
     prefixes=("train/",),

@@ -11,6 +11,7 @@ from rlvitals.metrics.catalogue import (
     outcome,
     policy,
     reward,
+    rollouts,
     sampler,
     throughput,
 )
@@ -131,6 +132,8 @@ NAMES = Table(
         Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, OVER_GENERATION_BATCH)),
         Family(OLD_COMPONENT, REWARD_COMPONENT),
         Family(r"eval[_/]rewards/(.+)/mean", Name(reward.EVAL_COMPONENT, "evaluation set")),
+        Family(r"eval(?:_|/)(rewards/.+/std)", Name(rollouts.HELD_OUT, "on the evaluation set")),
+        hf_trainer.held_out((*GENERATION, *LOSS_KEYS)),
     ),
     settings={
         **hf_trainer.TRAINING_ARGUMENTS,

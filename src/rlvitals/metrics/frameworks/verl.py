@@ -227,6 +227,7 @@ NAMES = Table(
         Family(r"distillation/(.+)", Name(surrogate.DISTILLATION, OVER_RESPONSE_TOKENS)),
         Family(r"(?:reward_extra_info|gdpo)/(.+)/mean", Name(reward.COMPONENT, "mean")),
         Family(r"(?:reward_extra_info|gdpo)/(.+)/std", Name(reward.COMPONENT_STD)),
+        Family(r"reward_extra_info/([^/]+)", Name(reward.COMPONENT, "mean (forks of verl)")),
         Family(r"rollout_corr/(.*ppl.*)", Name(sampler.PERPLEXITY)),
         Family(r"(?:rollout_corr|variance_proxy)/(.+)", Name(surrogate.LOSS_WEIGHT)),
         Family(r"(?:actor/)?token_kl/(.+)", Name(surrogate.LOSS_WEIGHT)),

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from rlvitals.readers.console_dialects import text as console_text
 from rlvitals.readers.formats.columns import NAN, Columns, parse_number
 from rlvitals.types import Setting
@@ -18,6 +20,13 @@ def number(cell: str) -> float | None:
         return parse_number(cell)
     except ValueError:
         return None
+
+
+def mean_and_std(numbers: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and the spread of printed numbers; NaN and infinite ones have no spread."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        std = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else NAN
+        return float(np.mean(numbers)), std
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 `{'loss': '0.5', 'grad_norm': '1.2', 'learning_rate': '1e-05', 'epoch': '0.1'}`
 `step 12: {'train/loss': 0.5, 'train/grad_norm': 1.2}`   `Global step 12: {'policy_loss': 0.5}`
 
-A dict may be wrapped over lines, by a terminal too, and be JSON. The trainers print no step. Their
-bar, which is drawn anew after each row, has it; without a bar rows are counted. transformers 5
-prints numbers as strings of four digits.
+A dict may be wrapped over lines, by a terminal too, be JSON, or lack its first brace where a person
+pasted it. The trainers print no step. Their bar, which is drawn anew after each row, has it;
+without a bar rows are counted. transformers 5 prints numbers as strings of four digits.
 Source: transformers' `trainer_callback.py` (ProgressCallback.on_log, PrinterCallback.on_log);
 OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_utils.py`.
 """
@@ -29,7 +29,6 @@ NUMBERED = re.compile(
     r" (\d{1,15}): \{'",
     re.IGNORECASE,
 )
-LOGGED_KEYS = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
 
 
 @dataclass(slots=True)
@@ -54,10 +53,14 @@ class Dicts:
             self._shown(page)
         self._unwrap(page)
         self.open = bool(self.waiting or self.wrapped)
-        start = page.text.find("{'")
-        if start < 0 or self.wrapped:
+        if self.wrapped:
             return
         said = page.message
+        if re.fullmatch(r"'[\w./@-]{1,80}': [^{}]{1,8000}\}", said):  # pasted without a brace
+            self._row(page, _pairs(said))
+            return
+        if "{'" not in page.text:
+            return
         if (stepped := NUMBERED.match(said)) is not None:
             page.add(int(stepped[1]), _pairs(said), "steps")
         elif said.startswith("{'") and said.endswith("}"):
@@ -99,10 +102,9 @@ class Dicts:
             rest = [pair for pair in pairs if pair[0] != own]
             page.add_regular(step, rest, column_guess.step_unit(own), page.time)
             return
-        if (
-            not (keys & LOGGED_KEYS and (len(keys) > 1 or "loss" in keys))
-            and "train_runtime" not in keys
-        ):
+        trainers = keys & {"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"}
+        row = bool(trainers) and (len(keys) > 1 or "loss" in keys)
+        if not row and "train_runtime" not in keys:
             return
         page.shared.timed = page.shared.timed or "step_time" in keys  # by TRL
         if self.counts is None and page.shared.bar is None:
@@ -171,4 +173,4 @@ def _pairs(text: str) -> list[Pair]:
     return [(key, value) for key, cell in found if (value := number(cell)) is not None]
 
 
-DIALECT = Dialect("dicts", "Hugging Face's and other printed dicts", ("{'", '{"', "{"), Dicts)
+DIALECT = Dialect("dicts", "Hugging Face's and other printed dicts", ("{", "': "), Dicts)

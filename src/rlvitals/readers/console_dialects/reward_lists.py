@@ -7,10 +7,9 @@ they are left out: those say the same.
 """
 
 import re
-import statistics
 from dataclasses import dataclass
 
-from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, mean_and_std, number
 
 LIST = re.compile(
     r"(?:^|\s)rewards? ?[:=] ?(?:tensor\(|array\(|np\.array\()?\[([-+\d.,\seE]{1,4000})(?:\]|$)",
@@ -38,10 +37,8 @@ class RewardLists:
             return
         self.batches += 1
         page.shared.notes["lists of rewards without a step: counted"] = None
-        pairs = [
-            ("rewards_mean", statistics.fmean(rewards)),
-            ("reward/std", statistics.stdev(rewards)),
-        ]
+        mean, std = mean_and_std(rewards)
+        pairs = (("rewards_mean", mean), ("reward/std", std))
         page.add_regular(self.batches, pairs, "rows", page.time)
 
 

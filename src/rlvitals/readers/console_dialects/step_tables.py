@@ -34,7 +34,7 @@ class Tables:
         if len(text) > self.max_line_length:
             self.open = False
             return
-        if self.open and re.fullmatch(r"[\s|:+─━┼╪=-]+", text):
+        if self.open and re.fullmatch(r"[\s|:+─━┼╪=.…-]+", text):  # a rule, or rows left out
             return
         cells, piped = _cells(text)
         if self.open and not piped and len(cells) != len(self.names):
@@ -87,4 +87,10 @@ def _name(cell: str) -> str:
     return name if "/" in name else re.sub(r"[\s_-]+", "_", name).lower()
 
 
-DIALECT = Dialect("tables", "tables of text with a step a row", ("|", "   "), Tables)
+DIALECT = Dialect(
+    "tables",
+    "tables of text with a step a row",
+    # Columns two spaces apart are looked for by the first of them.
+    ("|", "   ", "tep  ", "poch  ", "isode  ", "ation  ", "pdate  "),
+    Tables,
+)

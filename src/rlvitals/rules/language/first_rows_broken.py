@@ -8,7 +8,8 @@ advantages 0 while `reward/max` is above `reward/min`; `policy/ratio` outside 0.
 0.5 nats per token; an effective sample size below a tenth; half of the tokens or nine tenths of
 the sequences masked by a correction; nine tenths of the tokens clipped, or of the rollouts failed;
 KL to the reference above 10 nats per token, where the framework counts it so; or, in three rows
-and more, nearly every response cut at the limit while all rewards are equal. A warning. Else a
+and more, nearly every response cut at the limit while all rewards are equal, or the gradient is 0
+where no spread of rewards is logged. A warning. Else a
 note where every response is cut at the limit, every group earns one reward, or the gradient's
 norm is above 100.
 
@@ -233,6 +234,20 @@ def _cut_and_alike(trace: Trace) -> Fact | None:
     return None
 
 
+def _cut_without_gradient(trace: Trace) -> Fact | None:
+    """Find that no response ends and that no gradient is left, where no spread says why."""
+    columns = _common_rows(trace, TRUNCATED_SHARE.name, GRAD_NORM.name)
+    spreads = (GROUP_ZERO_STD.name, GROUP_STD.name, STD.name)
+    if not columns or columns[0].size < 3 or any(name in trace for name in spreads):
+        return None
+    cut, norms = columns
+    if cut.min() < MIN_FIRST_SHARE or norms.any():
+        return None
+    summary = f"nearly every response is cut, and the gradient is 0, in {_rows(cut.size)}"
+    bound = Bound(MIN_FIRST_SHARE, "in each of the first rows")
+    return summary, TRUNCATED_SHARE.name, Severity.WARNING, bound
+
+
 def _alike(trace: Trace) -> Fact | None:
     summary = "nearly every group earns one reward in each of the first rows: nothing is taught"
     return _share(trace, GROUP_ZERO_STD.name, summary)
@@ -262,6 +277,7 @@ FIRST_ROW_TESTS: tuple[Callable[[Trace], Fact | None], ...] = (
     _sampler,
     _cut,
     _cut_and_alike,
+    _cut_without_gradient,
     _alike,
 )
 

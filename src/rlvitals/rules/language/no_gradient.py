@@ -1,33 +1,40 @@
-"""Responses are rewarded differently, and no gradient comes of it.
+"""Responses are rewarded or preferred differently, and nothing is trained by it.
 
 ## What it sees
 `optimiser/grad_norm` exactly 0 in nine of ten updates, and at least two of them, in which groups
 differ in reward: `reward/group_zero_std` below 1 or `reward/group_std` above 0; where neither is
 logged, `reward/std` above 0 in at least five. Or all advantages 0 in five updates from the first
-one on, while `reward/max` is above `reward/min`. An error.
+one on, while `reward/max` is above `reward/min`. Or, of preference training, `preference/margin`
+and `preference/accuracy` exactly 0 in three rows after the first, at a learning rate above 0. An
+error.
 
 ## Why it matters
 A group whose rewards differ has advantages, and advantages have a gradient: nothing else in the
-loss can take it to exactly 0. The policy is not trained, however long the run goes on.
+loss can take it to exactly 0. The policy is not trained, however long the run goes on. The margin
+of pairs is measured from the reference: it is 0 where the policy begins, and one update moves it.
 
 ## What to do
 Advantages of 0: look at how they are grouped (a group size of 1 leaves nothing to compare).
 Advantages that are not: look at the mask of the loss (padding that is also the end token masks
 every response), at parameters that need no gradient, and at a wrapper that keeps the gradient from
-the norm that is logged.
+the norm that is logged. Pairs: see that the reference is no second name of the model that is
+trained, and that the optimiser holds its parameters.
 
 ## When it is wrong
 It is an identity. A log that prints fewer digits than its gradients have shows zeros too: then
-updates are too small to matter.
+updates are too small to matter. Pairs are not asked by their margin alone for that reason: no pair
+of a batch may be ordered either way.
 
 ## References
 - modelscope/ms-swift issue 5890: gradients of 0 under one version of DeepSpeed.
 - alibaba/ROLL issue 397: advantages of 0 with groups of one.
+- stanleylsx/llms_tool issue 46: margins of exactly 0, and a loss of ln 2, in each row.
 """
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
+from rlvitals.metrics.catalogue.preference import ACCURACY, CHOSEN_LOGP, MARGIN
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MIN, STD
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
 from rlvitals.metrics.metric import Bound
@@ -43,10 +50,13 @@ FROZEN = "no parameter needs a gradient, or an adapter that is not in training"
 WRAPPED = "the norm is taken where a distributed wrapper has no gradient"
 ONE = "groups of one response: its own mean is subtracted from its reward"
 OTHER_GROUPS = "responses to one prompt are put in groups of their own"
+SAME_MODEL = "the reference is the model that is trained: it moves along"
 
 
 def check(trace: Trace) -> Answer:
-    """Ask for gradients where groups differ, then for advantages where scores do."""
+    """Ask for gradients where groups differ, for advantages where scores do, and for margins."""
+    if trace.profile is Profile.SUPERVISED:
+        return _tied_pairs(trace)
     contrast = _contrast(trace)
     norm = trace.get(GRAD_NORM.name)
     spread = _spread_without_advantage(trace)
@@ -71,6 +81,33 @@ def check(trace: Trace) -> Answer:
         observed=0.0,
         bound=ZERO,
         causes=(MASKED, FROZEN, WRAPPED),
+    )
+
+
+def _tied_pairs(trace: Trace) -> Answer:
+    # A reward model has pairs too, and no log-probabilities.
+    names = (MARGIN.name, ACCURACY.name, CHOSEN_LOGP.name)
+    if any(name not in trace for name in names):
+        return Undecided("no policy is compared with its reference on pairs", names)
+    margin, ordered = trace[MARGIN.name].finite(), trace[ACCURACY.name].finite()
+    steps = np.intersect1d(margin.steps, ordered.steps)
+    if LEARNING_RATE.name in trace:
+        rate = trace[LEARNING_RATE.name].finite()
+        steps = np.intersect1d(steps, rate.steps[rate.values > 0])
+    steps = steps[1:]  # the first update comes after its batch is measured
+    margins, shares = (s.values[np.searchsorted(s.steps, steps)] for s in (margin, ordered))
+    if len(steps) < 3 or margins.any() or shares.any():
+        return Clear()
+    return Finding(
+        f"the margin between chosen and rejected is 0 in {len(steps):,} rows after the first: the"
+        " policy is the reference still",
+        severity=Severity.ERROR,
+        metric=MARGIN.name,
+        began=int(steps[0]),
+        ended=int(steps[-1]),
+        observed=0.0,
+        bound=Bound(0.0, "a margin of exactly zero"),
+        causes=(SAME_MODEL, FROZEN),
     )
 
 
@@ -114,7 +151,7 @@ def _spread_without_advantage(trace: Trace) -> Finding | None:
 RULE = Rule(
     name="no-gradient",
     needs=(),
-    needs_any=(GRAD_NORM, ADVANTAGE_MAX),
+    needs_any=(GRAD_NORM, ADVANTAGE_MAX, MARGIN),
     at_least=MIN_GROUPS,
     check=check,
     doc=__doc__,
@@ -124,7 +161,8 @@ RULE = Rule(
         "compare one parameter before and after an update",
         "check that {num_generations} is above 1, and how responses are grouped",
     ),
-    profiles=(Profile.GRPO,),  # PSR and NSR leave out samples on one side of a threshold
+    # PSR and NSR leave out samples on one side of a threshold.
+    profiles=(Profile.GRPO, Profile.SUPERVISED),
     explained_by=("judge-outage",),
     verdict="stalled",
     no_threshold=True,

@@ -11,7 +11,7 @@ not moved, though rewards differ. A run that learns is only noted above half a n
 Before all that: a mean over the last half of the run below zero beyond its own noise (a 99.9 %
 interval over blocks longer than the series' memory), by more than 0.01 nats per sequence or 0.001
 per token. Single negative batches are ordinary for the k1 estimator. Below -1 nat per sequence,
-or where what is learned stalls, a warning; else a note.
+or where what is learned stalls, a warning; else a note. `policy/kl_to_teacher` is asked the same.
 
 ## Why it matters
 KL is the price of the score. A reward model is trusted near the text it was trained on; beyond
@@ -19,7 +19,9 @@ that the score goes on rising while the text gets worse. At zero, nothing was le
 the loss says; at exactly zero the reference is the policy itself, or the weights do not change at
 their precision. E[log pi - log pi_ref] is a KL only for samples of pi: negative on average,
 responses were not drawn from the policy whose log-probabilities are taken. The penalty turns into
-a bonus for leaving the reference, and the ratios of PPO are wrong as well.
+a bonus for leaving the reference, and the ratios of PPO are wrong as well. A reverse KL to a
+teacher that is summed over its likeliest tokens alone falls below zero by the mass that the policy
+has on the others: the loss then pays for leaving the teacher.
 
 ## What to do
 Too far: raise `kl_coef` (or `beta`), lower the learning rate, stop earlier, and read responses.
@@ -28,7 +30,7 @@ that the adapter is switched off for the reference; keep a float32 copy of weigh
 in bfloat16 at 1e-6. Negative: sample with temperature 1 and without top-k, top-p or a repetition
 penalty, or divide the logits by the same temperature when taking log-probabilities; check that
 padding is masked in both, that both run without dropout, and that the sampler's weights are the
-current ones.
+current ones. Below the teacher: keep more tokens, or count what they leave out as one more token.
 
 ## When it is wrong
 Training by verified rewards needs no reference and goes far from it. KL grows with the length of
@@ -39,6 +41,7 @@ by rounding.
 - Gao, Schulman and Hilton 2023, "Scaling Laws for Reward Model Overoptimization".
 - Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences", adaptive KL target.
 - Schulman 2020, "Approximating KL Divergence", http://joschu.net/blog/kl-approx.html.
+- verl-project/verl issue 5041: a reverse KL over the top k tokens loses the teacher's mass.
 - huggingface/trl v0.11.4, ppo_trainer.py, step: warns where mean KL falls below -1.
 """
 
@@ -49,6 +52,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.language import LOGPROBS
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.metrics.catalogue.surrogate import KL_TO_TEACHER
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learning_trend
@@ -99,6 +103,8 @@ class Course:
 
 def check(trace: Trace) -> Answer:
     """Ask for the sign first, then for the run's own target, the level, the course."""
+    if (below_teacher := _below_teacher(trace)) is not None:
+        return below_teacher
     course = _course(trace)
     if course is None:
         return Undecided("KL to the reference has no number", (KL_TO_REFERENCE.name,))
@@ -154,6 +160,34 @@ def _negative(trace: Trace, course: Course) -> Answer | None:
         counter=counter,
         causes=NEGATIVE_CAUSES,
         remedies=NEGATIVE_REMEDIES,
+    )
+
+
+def _below_teacher(trace: Trace) -> Finding | None:
+    kl = trace.numbers(KL_TO_TEACHER.name, LEAST_NEGATIVE)
+    rounding, warns = TOKEN
+    negative = None if kl is None else reference.below_zero(kl, rounding.value)
+    if kl is None or negative is None or not np.isfinite(negative.high):
+        return None
+    outcome_trend = learning_trend(trace)
+    evidence, counter = sides(outcome_trend)
+    grave = negative.mean < warns or outcome_trend.stalls
+    return Finding(
+        f"KL to the teacher averages {negative.mean:.3g} nats per token over the last"
+        f" {negative.updates} updates: below zero, which no KL can be",
+        severity=Severity.WARNING if grave else Severity.NOTE,
+        metric=KL_TO_TEACHER.name,
+        began=negative.first_step,
+        ended=int(kl.steps[-1]),
+        observed=negative.mean,
+        bound=rounding,
+        evidence=(f"the interval of that mean ends at {negative.high:.3g}", *evidence),
+        counter=counter,
+        causes=(
+            "a reverse KL over the likeliest tokens alone, which leaves mass out",
+            *NEGATIVE_CAUSES,
+        ),
+        remedies=("keep more of the teacher's tokens", *NEGATIVE_REMEDIES),
     )
 
 
@@ -325,7 +359,7 @@ NEGATIVE_REMEDIES = (
 RULE = Rule(
     name="reference-kl-out-of-range",
     needs=(),
-    needs_any=(KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN, LOGPROBS),
+    needs_any=(KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN, LOGPROBS, KL_TO_TEACHER),
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
