@@ -184,7 +184,10 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0, 1, 2),
     ),
     "memory-grows": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0, 1, 1),),
-    "no-gradient": (Rate("GRPO-like", 38, 0, 0, 0, 0, 0, 1, 10),),
+    "no-gradient": (
+        Rate("GRPO-like", 38, 0, 0, 0, 0, 0, 1, 10),
+        Rate("supervised", 4, 0, 0, 0, 0, 0, 1, 1),
+    ),
     "no-learning": (
         Rate("GRPO-like", 58, 0, 0, 0, 0, 0, 2, 17),
         Rate("RLHF", 12, 0, 0, 0, 0, 0, 1, 1),

@@ -87,8 +87,10 @@ def check(trace: Trace) -> Answer:
 def _tied_pairs(trace: Trace) -> Answer:
     # A reward model has pairs too, and no log-probabilities.
     names = (MARGIN.name, ACCURACY.name, CHOSEN_LOGP.name)
-    if any(name not in trace for name in names):
-        return Undecided("no policy is compared with its reference on pairs", names)
+    missing = tuple(name for name in names if name not in trace)
+    if missing:  # without a margin they are no pairs: nothing is asked for
+        wants = missing if MARGIN.name in trace else ()
+        return Undecided("no policy is compared with its reference on pairs", wants)
     margin, ordered = trace[MARGIN.name].finite(), trace[ACCURACY.name].finite()
     steps = np.intersect1d(margin.steps, ordered.steps)
     if LEARNING_RATE.name in trace:
