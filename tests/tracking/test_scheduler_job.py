@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import rlvitals
 from rlvitals.cli import main
 from rlvitals.storage.run_query import job_text
 from rlvitals.tracking import environment
@@ -40,6 +41,23 @@ def test_the_job_of_ray_is_recorded_alone_and_beside_the_scheduler_s(monkeypatch
     assert job_text(both) == "Slurm job 4240_2 on node7, Ray job 02000000"
     monkeypatch.setenv("RAY_JOB_ID", "02000000")
     assert environment.environment()["RAY_JOB_ID"] == "02000000"
+
+
+def test_the_job_is_recorded_before_the_facts_that_take_time(monkeypatch, tmp_path):
+    """A trial may end before git has answered."""
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text("#!/bin/sh\nexec sleep 60\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(git.parent), prepend=os.pathsep)
+    monkeypatch.setenv("RLVITALS_RECORDING_FACTS", "true")
+    with rlvitals.start(tmp_path / "run") as run:
+        run.log(1, {"return": 1.0})
+    more = json.loads((tmp_path / "run" / "run.json").read_text())["more"]
+    assert more["job"] == {"scheduler": "Slurm", "id": "4240", "array_index": "2", "node": "node7"}
+    assert "facts not recorded in time" in (tmp_path / "run" / "events.jsonl").read_text()
 
 
 def train(folder, **variables):

@@ -43,6 +43,8 @@ def _start_facts(run: Run) -> None:
     def finish(_: str) -> None:
         hurry.set()
         thread.join(3.0)  # the end of a run waits for its facts
+        if thread.is_alive():
+            run.note("facts not recorded in time: git, packages or the machine took over 3 s")
 
     thread = threading.Thread(target=gather, name="rlvitals-facts", daemon=True)
     thread.start()

@@ -26,7 +26,15 @@ from rlvitals.storage.run_folder import (
     read_about,
 )
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking import companion, launcher_rank, media, run_services, spool, tensors
+from rlvitals.tracking import (
+    companion,
+    environment,
+    launcher_rank,
+    media,
+    run_services,
+    spool,
+    tensors,
+)
 from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.redaction import NativeSink
 from rlvitals.tracking.run import Run
@@ -216,6 +224,7 @@ class _Launch:
 
     def _run_info(self, path: Path, *, strict: bool) -> About:
         seed = self.seed if self.seed is None or strict else tensors.to_int64(self.seed)
+        job = environment.job(os.environ) if self.recording.facts else {}
         return About(
             id=spool.run_id(self.recording.mirror),
             name=self.recording.name or path.resolve().name,
@@ -227,6 +236,7 @@ class _Launch:
             tags=self.recording.tags,
             notes=redact.clean_text(self.notes),
             command=tuple(map(redact.hide_home, redact.command(sys.argv))),
+            more=redact.clean_mapping({"job": job}) if job else {},  # other facts take time
         )
 
 
