@@ -101,8 +101,10 @@ class Control:
             if kind == "kill":
                 signals = kill.kill(RunFolder.open(run.run.root), grace_s=30.0)  # as `rlvitals ask`
                 return f"{REQUEST_TEXTS[kind]}: {', '.join(signals.values()) or 'none of them'}."
-            facts = {"factor": 0.5} if kind == "lower-rate" else {}
-            requests.ask(run.run.root, kind, **facts)
+            if kind == "lower-rate":
+                requests.ask(run.run.root, kind, factor=0.5)
+            else:
+                requests.ask(run.run.root, kind)
         except OSError as error:
             raise UsageError(f"the request cannot be written: {error}", where=run.key) from error
         return REQUEST_TEXTS[kind]
