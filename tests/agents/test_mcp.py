@@ -136,7 +136,7 @@ def test_rollouts_are_listed_by_step_and_read_in_full(tmp_path):
             run.log_rollouts(step, rollouts(step))
     server = Server(Workspace([tmp_path / "runs"]))
     text = everything(server, "samples", run="a", step="7")
-    assert text.startswith("4 of 4 rollouts; 240 are saved")
+    assert text.startswith("4 of 4 rollouts; 240 saved")
     assert text.count("step 7") == 4
     (number,) = re.findall(r"^ *(\d+) .* 0.75 ", text, re.MULTILINE)
     full = everything(server, "samples", run="a", sample=number)

@@ -416,7 +416,7 @@ def test_a_damaged_archive_is_refused_and_nothing_stays(tmp_path, suffix):
 def test_one_with_a_file_that_is_not_as_announced(tmp_path):
     said = announced([("a", FILE), ("b", FILE)])
     one = ("run/bundle.json", said)
-    refused(tmp_path, tar_of(one, ("run/a", FILE)), "1 files are missing, 'b' is one")
+    refused(tmp_path, tar_of(one, ("run/a", FILE)), "1 file missing: 'b'")
     refused(tmp_path, tar_of(one, ("run/a", b"harmful!"), ("run/b", FILE)), "is not what it was")
     refused(tmp_path, tar_of(one, ("run/a", FILE), ("run/a", FILE)), "unannounced, or twice")
     refused(tmp_path, tar_of(one, ("run/a", FILE * 2)), "were announced")

@@ -78,7 +78,7 @@ def test_own_rates_count_marked_runs_alone(call, tmp_path):
     rates = tmp_path / "rates.json"
     code, out, _ = call("calibrate", runs, "--write", rates)
     assert code == 0
-    assert "14 runs are marked healthy" in out
+    assert "14 runs marked healthy" in out
     assert "kl-above-target fires on 2 of 14 of your healthy runs" in out
     said = call("diagnose", runs / "unmarked", "--rates", rates, "--set", "target_kl=0.02")[1]
     assert "fires on 2 of 14 of your healthy runs" in " ".join(said.split())

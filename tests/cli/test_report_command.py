@@ -74,7 +74,7 @@ def test_labels_name_the_runs_and_their_count_must_fit(call, healthy, failing, t
     assert page_of(tmp_path / "report.html").count('class="run"') == 2
     code, _, errors = call("report", healthy, failing, "--labels", "good")
     assert code == 2
-    assert "1 labels for 2 runs" in errors
+    assert "1 label for 2 runs" in errors
 
 
 @pytest.mark.parametrize("to", ["stdout", "file"])
@@ -99,7 +99,7 @@ def test_what_a_person_says_of_the_run_is_heard(call, tmp_path):
 def test_what_no_table_knows_is_drawn_all_the_same(call, healthy, tmp_path):
     call("report", healthy)
     page = page_of(tmp_path / "report.html")
-    assert "Not mapped: shown, never judged" in page
+    assert "Unknown names: shown, not judged" in page
     assert '"title":"my/score"' in page
     call("report", healthy, "--map", "my/score=outcome/success_rate")
     assert '"title":"my/score"' not in page_of(tmp_path / "report.html")

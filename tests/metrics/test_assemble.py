@@ -49,7 +49,7 @@ def test_which_file_a_metric_is_read_from_is_said_for_each_file():
         "metrics.csv: 2 of its 3 metrics are read from events, which holds more points",
         "early.csv: 1 of its 1 metrics is read from metrics.csv, which spans the run",
         "wandb: 1 of its 1 metrics is read from events, which holds more points",
-        "wandb: 1 metric stands under two keys",
+        "wandb: 1 metric under two keys",
     )
 
 

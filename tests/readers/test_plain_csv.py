@@ -68,14 +68,14 @@ def test_odd_cells(write):
     loss = log.series["loss"]
     assert loss.steps.tolist() == [0, 1, 3, 5, 9]
     np.testing.assert_array_equal(loss.values, [np.nan, np.inf, 1e308, -np.inf, 2.0])
-    assert log.notes == ("3 cells that are no numbers, left out: `loss`",)
+    assert log.notes == ("3 cells without a number left out: `loss`",)
 
 
 @pytest.mark.parametrize(
     ("row", "why"),
     [
         ("7,1,9", "has 3 fields under 2 names"),
-        ("7", "has 1 fields under 2 names"),
+        ("7", "has 1 field under 2 names"),
         ("seven,1", "holds 'seven' as `step`"),
         (",1", "holds '' as `step`"),
         ("nan,1", "holds 'nan' as `step`"),
@@ -130,7 +130,7 @@ def test_times(write):
 def test_text_that_never_changes_is_a_setting(write):
     log = read(write("step,env,note,loss\n1,CartPole-v1,a,1\n2,CartPole-v1,b,2\n"))
     assert log.settings == {"env": "CartPole-v1"}
-    assert log.notes == ("2 cells that are no numbers, left out: `note`",)
+    assert log.notes == ("2 cells without a number left out: `note`",)
 
 
 def test_comments_blank_lines_and_a_byte_order_mark(write):

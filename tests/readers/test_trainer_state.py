@@ -70,7 +70,7 @@ def test_a_cut_is_said(path):
     path.write_text(text[: text.index('"step": 50')])
     log, _ = READER.read(path, None)
     assert log.notes == (
-        "the file is cut short: 5 rows stand before the cut",
+        "the file is cut short: 5 rows before the cut",
         "1 null left out: 1 under `reward`",
     )
     assert log.series["loss"].steps.tolist() == [10, 20, 30, 40]

@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_written_is_a_note(tmp_path):
         (tmp_path / "run" / "rollouts").write_text("a file in the way")
         run.log_rollouts(0, [SAMPLE])
     (log,) = rlvitals.read(tmp_path / "run")
-    assert any("1 rollouts not recorded: File exists" in note for note in log.notes)
+    assert any("1 rollout not recorded: File exists" in note for note in log.notes)
 
 
 def test_samples_beyond_the_queue_s_room_are_counted(tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def test_a_line_cut_short_and_lines_of_something_else(tmp_path):
         file.write('{"input": "q", "outp')
     rollouts = rollout_index.read(path)
     assert len(rollouts) == 1
-    assert rollouts.notes == ("7.jsonl: 1 records are not of verl",)
+    assert rollouts.notes == ("7.jsonl: 1 record not of verl",)
 
 
 def test_series_of_each_step(tmp_path):

@@ -1,10 +1,13 @@
 """`--control`: only the server's own pages change something, and only what they offer."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from served import build, record, until
 from starlette.testclient import TestClient
+from waiting import HANG_SECONDS
 
 from rlvitals.server.access import CONTROL_HEADER, MAX_BODY_BYTES
 
@@ -92,7 +95,7 @@ def test_a_muted_finding_is_set_apart_until_it_is_taken_back(client, root):
 def test_a_running_process_is_asked_to_save_and_stop(client, root):
     run = record(root / "growing", points=30, finish=False)
     until(lambda: "growing" in client.get("/").text)
-    assert page_data(client, "growing")["control"]["requests"] == ["save", "stop"]
+    assert page_data(client, "growing")["control"]["requests"] == ["save", "stop", "lower-rate"]
     for kind in ("save", "stop"):
         assert send(client, "/api/request", {"key": "growing", "kind": kind}).status_code == 200
     until(lambda: run.requests().stop)
@@ -101,6 +104,46 @@ def test_a_running_process_is_asked_to_save_and_stop(client, root):
     assert ended.status_code == 400
     assert ended.json()["problem"] == "no process is left to ask: the run has ended (finished)"
     assert send(client, "/api/request", {"key": "growing", "kind": "shell"}).status_code == 400
+
+
+def events(folder):
+    lines = (folder / "events.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == "asked"]
+
+
+def test_the_learning_rate_is_lowered_and_the_run_records_it(client, root):
+    run = record(root / "growing", points=30, finish=False)
+    until(lambda: "growing" in client.get("/").text)
+    answer = send(client, "/api/request", {"key": "growing", "kind": "lower-rate"})
+    assert answer.status_code == 200
+    assert until(run.requests).rate_factor == 0.5
+    run.finish()
+    assert [(event["what"], event["factor"]) for event in events(root / "growing")] == [
+        ("lower-rate", 0.5)
+    ]
+
+
+LOOP = """
+import itertools, sys, time, rlvitals
+run = rlvitals.start(sys.argv[1], framework="sb3", flush_seconds=0.05)
+for step in itertools.count():
+    run.log({"rollout/ep_rew_mean": step}, step=step)
+    time.sleep(0.1)
+"""
+
+
+def test_a_process_that_never_looks_is_ended(client, root):
+    with subprocess.Popen([sys.executable, "-c", LOOP, str(root / "deaf")]) as process:
+        try:
+            until(lambda: "deaf" in client.get("/").text)
+            until(lambda: "kill" in page_data(client, "deaf")["control"]["requests"])
+            answer = send(client, "/api/request", {"key": "deaf", "kind": "kill"})
+            assert answer.json()["done"] == "The run's processes on this machine ended: SIGTERM."
+            assert process.wait(HANG_SECONDS) != 0
+        finally:
+            process.kill()
+    assert [event["what"] for event in events(root / "deaf")] == ["kill"]
+    until(lambda: page_data(client, "deaf")["control"]["requests"] == [])
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ def test_a_run_with_too_few_rows_is_not_green(root, client):
     record(root / "short", points=3)
     short = until(lambda: next((r for r in judged(client) if r["key"] == "short"), None))
     assert short["lamp"] == "unknown"
+    assert short["reason"] == "outcome/return has 3 numbers of the 10 needed"
 
 
 def test_filters_are_those_of_the_index(client):

@@ -235,7 +235,7 @@ def test_markdown_of_many_runs_is_cut_to_what_a_comment_holds():
     full_text = markdown.document([run])
     many = markdown.document([run] * 700)
     assert len(full_text) < len(many) <= markdown.MAX_COMMENT_CHARS
-    assert "more runs are left out" in many
+    assert "Left out, as a comment holds no more" in many
     assert "| and " in many
 
 

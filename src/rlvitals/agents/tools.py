@@ -9,7 +9,7 @@ from rlvitals.agents.workspace import Workspace
 from rlvitals.comparison import diff
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.root_cause import Case
-from rlvitals.errors import UnreadableLog, UsageError, harmless, nearest
+from rlvitals.errors import UnreadableLog, UsageError, harmless, nearest, quantity
 from rlvitals.rollouts import evidence as rollout_evidence
 from rlvitals.rollouts import row_filter
 from rlvitals.tracking import requests
@@ -64,7 +64,7 @@ def explain_verdict(workspace: Workspace, arguments: Arguments) -> str:
         ]
         lines += [harmless(f"  speaks against: {sentence}") for sentence in finding.counter]
         lines += [f"  {line.label}: {harmless(line.text)}" for line in phrases.consequences(case)]
-    return "\n".join([*lines, f"could not be judged: {len(result.undecided)} rules"])
+    return "\n".join([*lines, f"could not be judged: {quantity(len(result.undecided), 'rule')}"])
 
 
 def evidence(workspace: Workspace, arguments: Arguments) -> str:
@@ -115,7 +115,7 @@ def samples(workspace: Workspace, arguments: Arguments) -> str:
         step = _whole_number(arguments["step"], "step") if "step" in arguments else None
         indices = row_filter.select(rollouts, row_filter.Filter(step=step))
     numbers = indices[:40].tolist()  # a page holds some twenty
-    count = f"{len(numbers)} of {len(indices)} rollouts; {len(rollouts)} are saved"
+    count = f"{len(numbers)} of {quantity(len(indices), 'rollout')}; {len(rollouts)} saved"
     return f"{count}\n{plain(rollout_list.listing(rollouts, numbers))}"
 
 
@@ -166,7 +166,7 @@ def list_changes(workspace: Workspace, arguments: Arguments) -> str:
             lines.append(f"{news}: {verdict} {_quote(name)} step {step:,} {' '.join(findings)}")
     current = {_key(name): _digest(*entry) for name, entry in state.items()}
     missing = len(set(earlier) - set(current))
-    lines += [f"{missing} runs are gone"] if missing else []
+    lines += [f"{quantity(missing, 'run')} gone"] if missing else []
     return "\n".join([*(lines or ["nothing has changed"]), f"state: {json.dumps(current)}"])
 
 

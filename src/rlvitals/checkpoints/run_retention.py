@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rlvitals.checkpoints import disk, inspect_run, naming, recovery
 from rlvitals.checkpoints.retention import make_entry, policy_from_dict, select_surplus
-from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.errors import UnreadableLog, UsageError, quantity
 from rlvitals.storage import compact, events, holds, safe_files, tail_index, thin_file
 from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, BlockFile, block_files, read_about
@@ -203,7 +203,7 @@ def _delete_rollouts(folder: Path, steps: Sequence[Step], time_now: float) -> It
             yield from (Outcome(step, step.size, reason) for step in steps)
             return
         size = sum(step.size for step in steps)
-        text = f"rollouts were pruned: {len(steps):,} files of {size:,} bytes"
+        text = f"rollouts were pruned: {quantity(len(steps), 'file')} of {size:,} bytes"
         events.append(folder / EVENTS_FILE, "note", text=text)
         for step in steps:
             try:

@@ -18,6 +18,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
+from rlvitals.errors import quantity
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def run(args: Namespace) -> int:
         print(f"  {text}", file=sys.stderr)
     steps = ", ".join(f"{step:,}" for step in result.checkpoints) or "none"
     sizes = f"{format_bytes(result.unpacked)} in {format_bytes(result.size)}"
-    print(f"✓ Packed: {result.archive}: {result.files:,} files, {sizes}")
+    print(f"✓ Packed: {result.archive}: {quantity(result.files, 'file')}, {sizes}")
     print(f"  checkpoints: {steps}; rlvitals unbundle {result.archive}")
     return EXIT_PROBLEM if result.damaged else EXIT_OK
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli.command import Command
-from rlvitals.errors import UsageError, nearest
+from rlvitals.errors import UsageError, nearest, quantity
 
 if TYPE_CHECKING:  # they load numpy
     from collections.abc import Sequence
@@ -48,11 +48,11 @@ def run(args: Namespace) -> int:
         name = args.target.resolve().name
         import_log.write(logs, args.target, name)
         count = sum(len(log.series) for log in logs)
-        print(f"{args.target}: {count:,} keys, rlvitals diagnose {args.target}")
+        print(f"{args.target}: {quantity(count, 'key')}, rlvitals diagnose {args.target}")
         return 0
     series = import_log.merge_series(logs)
     rows = export(series, args.target)
-    print(f"{args.target}: {rows:,} rows, {len(series):,} keys")
+    print(f"{args.target}: {quantity(rows, 'row')}, {quantity(len(series), 'key')}")
     return 0
 
 

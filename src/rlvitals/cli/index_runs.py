@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rlvitals.cli import judging
 from rlvitals.cli.command import EXIT_OK, Command
+from rlvitals.errors import quantity
 
 JUDGING_INTERVAL = 60.0  # seconds between two judgements of runs that are being written
 
@@ -59,12 +60,13 @@ def run(args: Namespace) -> int:
                 judging.judge_index(index)
                 judging_time = time.monotonic()
             if filler is None:
-                print(f"{len(index):,} runs")
+                print(quantity(len(index), "run"))
             else:
                 counts = filler.fill()
                 print(
-                    f"{counts.runs:,} runs written, {counts.points:,} points,"
-                    f" {counts.rollouts:,} rollouts, {counts.removed:,} runs removed",
+                    f"{quantity(counts.runs, 'run')} written, {quantity(counts.points, 'point')},"
+                    f" {quantity(counts.rollouts, 'rollout')},"
+                    f" {quantity(counts.removed, 'run')} removed",
                     flush=True,
                 )
             if not args.follow:

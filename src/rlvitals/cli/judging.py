@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rlvitals import settings
 from rlvitals.cli import diagnose, flags
 from rlvitals.cli.command import EXIT_PROBLEM
-from rlvitals.errors import UnreadableLog, UsageError, harmless
+from rlvitals.errors import UnreadableLog, UsageError, harmless, quantity
 from rlvitals.settings import Settings
 from rlvitals.storage import toml_files
 
@@ -67,7 +67,8 @@ def labels(
     """Return the user's label of each run, else its name. Raises UsageError for a wrong count."""
     if user_labels and len(user_labels) not in {paths, len(results)}:
         raise UsageError(
-            f"{len(user_labels)} labels for {paths} runs: {', '.join(user_labels)}",
+            f"{quantity(len(user_labels), 'label')} for {quantity(paths, 'run')}:"
+            f" {', '.join(user_labels)}",
             where="--labels",
             hint="one label for each run, in their order",
         )

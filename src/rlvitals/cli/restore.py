@@ -19,6 +19,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
+from rlvitals.errors import quantity
 
 RESTORED_HINT = "  the same training command, writing to {}, goes on from there"
 
@@ -68,7 +69,7 @@ def run(args: Namespace) -> int:
         print(f"  the folder that was there lies in {result.aside}")
     newest = f"newest: step {result.newest:,}" if result.newest is not None else "no checkpoint"
     head = "Restored in part" if result.damaged else "✓ Restored"
-    print(f"{head}: {result.folder}: {result.files:,} files verified; {newest}")
+    print(f"{head}: {result.folder}: {quantity(result.files, 'file')} verified; {newest}")
     if result.newest is not None:
         print(RESTORED_HINT.format(result.folder))
     return EXIT_PROBLEM if result.damaged else EXIT_OK

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rlvitals.cli import restore
 from rlvitals.cli.command import Command
+from rlvitals.errors import quantity
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -48,7 +49,7 @@ def run(args: Namespace) -> int:
     if result.aside is not None:
         print(f"  the folder that was there lies in {result.aside}")
     newest = f"newest: step {result.steps[-1]:,}" if result.steps else "no checkpoint"
-    files = f"{result.files:,} files, {format_bytes(result.size)} verified"
+    files = f"{quantity(result.files, 'file')}, {format_bytes(result.size)} verified"
     print(f"✓ Unpacked: {result.folder}: {files}; {newest}")
     if result.steps:
         print(restore.RESTORED_HINT.format(result.folder))

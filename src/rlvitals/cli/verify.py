@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
+from rlvitals.errors import quantity
 
 if TYPE_CHECKING:
     from rlvitals.storage.verify import Report
@@ -38,7 +39,8 @@ def run(args: Namespace) -> int:
         damaged = [report for report in reports if not report.is_intact]
         size = sum(report.size for report in reports)
         summary = f"{len(damaged)} of {len(reports)} files damaged" if damaged else "whole"
-        print(f"{folder}: {summary}: {blocks:,} blocks, {rows:,} rows, {size:,} bytes")
+        counts = f"{quantity(blocks, 'block')}, {quantity(rows, 'row')}, {quantity(size, 'byte')}"
+        print(f"{folder}: {summary}: {counts}")
         for report in reports:
             _print_report(report)
         code = EXIT_PROBLEM if damaged else code

@@ -13,6 +13,7 @@ from rlvitals.diagnosis.replay import Retraction, replay, retractions
 from rlvitals.diagnosis.root_cause import Case, flat, group_by_cause
 from rlvitals.diagnosis.summary import Sentence, tldr
 from rlvitals.diagnosis.verdict import Verdict, Word, verdict
+from rlvitals.errors import quantity
 from rlvitals.rules import CATALOGUE, causes, seams
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rate import FAMILIES, Rates, held_at_note
@@ -53,7 +54,7 @@ class Diagnosis:
     def __repr__(self) -> str:
         """Name the run, the verdict and how many rules found something: never the series."""
         name = f" of {self.trace.name}" if self.trace.name else ""
-        counts = f"{len(self.findings)} findings, {len(self.clear)} clear"
+        counts = f"{quantity(len(self.findings), 'finding')}, {len(self.clear)} clear"
         return f"<Diagnosis{name}: {self.verdict.word}, {counts}, {len(self.undecided)} undecided>"
 
     @property

@@ -46,6 +46,15 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
             os.close(descriptor)
 
 
+def has_process(folder: RunFolder) -> bool:
+    """Return whether a process of the run's last attempt runs on this machine. Raises OSError."""
+    processes = exit_reason.read(folder.path, events.read(folder.events_path).events).open
+    return any(
+        liveness.is_visible(process) and process.pid != os.getpid() and liveness.is_running(process)
+        for process in processes
+    )
+
+
 def _find_descriptor(process: Process) -> int | None:
     """Return a descriptor of a process of this machine; None where it does not run here."""
     if not liveness.is_visible(process) or process.pid == os.getpid():

@@ -4,6 +4,7 @@ A framework may log KL per update as a signed estimate alone, or too few numbers
 is logged" is false: the sentence names what there is.
 """
 
+from rlvitals.errors import quantity
 from rlvitals.metrics.catalogue import exploration, optimiser, outcome, policy, value
 from rlvitals.metrics.metric import Metric
 from rlvitals.types import Trace
@@ -63,5 +64,5 @@ def describe_absence(trace: Trace, sentence: str, *metrics: Metric, min_count: i
         return sentence
     metric, count = logged
     if count < min_count:
-        return f"{metric.name} has {count} numbers of the {min_count} needed"
+        return f"{metric.name} has {quantity(count, 'number')} of the {min_count} needed"
     return f"only {metric.name} is logged, which is not judged here"

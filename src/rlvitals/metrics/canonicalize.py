@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rlvitals.errors import quantity
 from rlvitals.metrics import (
     agent_means,
     ending,
@@ -358,8 +359,7 @@ def _duplicate_notes(
         if replaced:
             yield f"{log_name}: {_describe_replaced(replaced, len(count), best, logs)}"
         if twice := sum(number > 1 for number in count.values()):
-            stand = "s stand" if twice > 1 else " stands"
-            yield f"{log_name}: {twice} metric{stand} under two keys"
+            yield f"{log_name}: {quantity(twice, 'metric')} under two keys"
 
 
 def _describe_replaced(
@@ -385,7 +385,7 @@ def _join_names(names: Sequence[str]) -> str:
     return (
         " and ".join(names)
         if len(names) <= max_names
-        else f"{names[0]} and {len(names) - 1} others"
+        else f"{names[0]} and {quantity(len(names) - 1, 'other')}"
     )
 
 

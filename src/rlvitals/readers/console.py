@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.readers.console_dialects import DIALECTS
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_dialects.endings import HINTS, End
@@ -188,7 +188,7 @@ def _read_file(file: BinaryIO, location: str, previous: Cursor | None) -> tuple[
     shared = state.shared
     notes = [*pieces.notes(), *shared.notes, *state.end.notes()]
     if shared.left_out:
-        notes.append(f"{shared.left_out:,} rows left out: they count other steps")
+        notes.append(f"{quantity(shared.left_out, 'row')} left out: they count other steps")
     if not series and previous is None and state.end.ending() is None:
         notes.append("no row of numbers yet")
     settings = dict(shared.settings)

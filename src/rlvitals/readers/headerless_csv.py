@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.readers.formats import column_guess, lists, run_labels
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
@@ -149,7 +149,9 @@ def _read_rows(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     width = len(rows[0]) if rows else 0
     array = np.array([row for row in rows if len(row) == width], dtype=np.float64)
     if len(array) < len(texts):
-        notes.append(f"{len(texts) - len(array)} rows refused: no {width} numbers")
+        notes.append(
+            f"{quantity(len(texts) - len(array), 'row')} refused: no {quantity(width, 'number')}"
+        )
     key = _keys(path, _Shape("", 1, ",", 0))[0]
     curve = lists.mean_curve(key, array, notes)
     columns = Columns()

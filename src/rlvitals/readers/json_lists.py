@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.readers import multi_run
 from rlvitals.readers.formats import column_guess, document_runs, lists, run_labels
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
@@ -170,7 +170,10 @@ def _list(path: Path, text: str) -> Content:
     numbers = [[NAN if n is None else n for n in row] for row in rows if len(row) == width]
     array = np.array(numbers, dtype=np.float64).reshape(len(numbers), width)
     if len(numbers) < len(values):
-        notes.append(f"{len(values) - len(numbers):,} items refused: not {width} numbers")
+        notes.append(
+            f"{quantity(len(values) - len(numbers), 'item')} refused:"
+            f" not {quantity(width, 'number')}"
+        )
     arrays = {name: array}
     if width == 2 and lists.counts(array[:, 0]):  # a step and its value
         arrays = {"step": array[:, 0], name: array[:, 1]}
@@ -196,7 +199,7 @@ def _curve(path: Path, values: list[object], notes: list[str]) -> Content:
         else:
             columns.add(tag[1] if tag else stem, count, value, NAN if time is None else time)
     if refused:
-        notes.append(f"{refused:,} points refused: no [time, step, value]")
+        notes.append(f"{quantity(refused, 'point')} refused: no [time, step, value]")
     return Content(columns, {}, "steps", notes)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.readers import console, multi_run
 from rlvitals.readers.console_dialects.dialect import number
 from rlvitals.readers.console_dialects.text import plain
@@ -285,7 +285,7 @@ def _table_log(table: HtmlTable, path: Path) -> Log:
         source="trainer-state",
         series=columns.series(),
         settings={"total_steps": total} if total else {},
-        notes=(f"{dropped:,} rows of the table refused: no step",) if dropped else (),
+        notes=(f"{quantity(dropped, 'row')} of the table refused: no step",) if dropped else (),
         where=str(path),
         step_unit="steps" if is_step else "epochs",
     )

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog, join_first
+from rlvitals.errors import UnreadableLog, join_first, quantity
 from rlvitals.readers import multi_run, table_runs
 from rlvitals.readers.formats import column_guess, run_labels, step_order
 from rlvitals.readers.formats.columns import (
@@ -364,7 +364,7 @@ class _Reading:
         if texts:
             count = sum(self._left_out[key] for key in texts)
             names = join_first([f"`{key}`" for key in texts], 4)
-            notes.append(f"{count:,} cells that are no numbers, left out: {names}")
+            notes.append(f"{quantity(count, 'cell')} without a number left out: {names}")
         return notes
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
@@ -197,7 +197,7 @@ def _array(file: BinaryIO, path: Path, resume: _Cursor) -> tuple["_Reading", lis
     try:
         rows.extend(items(data.decode("utf-8-sig", errors="replace")))
     except CutShortError:
-        notes.append(f"the file is cut short: {len(rows)} rows stand before the cut")
+        notes.append(f"the file is cut short: {quantity(len(rows), 'row')} before the cut")
     if not rows:
         raise UnreadableLog("no whole row", where=str(path), hint="wait for its first row")
     if resume.rows and (

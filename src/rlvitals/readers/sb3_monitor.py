@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rlvitals.errors import quantity
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import parse_object
 from rlvitals.readers.formats.lines import Line, Lines, Position, open_log
@@ -84,7 +85,8 @@ class Episodes:
         if {MONITOR_RETURN, MONITOR_LENGTH, MONITOR_ELAPSED} <= set(fields):
             self.now = replace(self.now, names=tuple(fields))
         elif len(fields) != len(self.now.names):
-            reason = f"has {len(fields)} fields under {len(self.now.names)} names"
+            names = quantity(len(self.now.names), "name")
+            reason = f"has {quantity(len(fields), 'field')} under {names}"
             self.rows.add(line.number, reason)
         else:
             self._episode(Row(line.number, fields))

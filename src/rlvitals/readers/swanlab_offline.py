@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlvitals.errors import quantity
 from rlvitals.readers.formats.column_guess import seconds
 from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import parse_object
@@ -160,7 +161,7 @@ class _Run:
             notes.append(f"{self._malformed:,} record{plural} could not be understood")
         if self._media:
             some = ", ".join(sorted(self._media)[:3])
-            notes.append(f"{len(self._media)} keys of media not read: {some}")
+            notes.append(f"{quantity(len(self._media), 'key')} of media not read: {some}")
         return notes
 
 

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.readers.formats.columns import Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, flatten
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
@@ -61,7 +61,9 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
     rows, facts, cut = _document(path)
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
-    notes = [] if not cut else [f"the file is cut short: {len(rows)} rows stand before the cut"]
+    notes = (
+        [] if not cut else [f"the file is cut short: {quantity(len(rows), 'row')} before the cut"]
+    )
     if resume.rows and (len(rows) < resume.rows or _text(rows[resume.rows - 1]) != resume.last):
         notes.append(REPLACED_NOTE)
         resume = _Cursor()

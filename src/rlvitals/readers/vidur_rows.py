@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rlvitals.errors import quantity
 from rlvitals.readers.formats.columns import parse_number, to_step
 
 BASE_COLUMNS = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
@@ -103,7 +104,7 @@ def align_row(header: Header, cells: list[str]) -> Placed | str:
         wrong = _violation(header, cells)
         return f"is not in place: {wrong}" if wrong else Placed(cells)
     if len(cells) != width - 1:
-        return f"has {len(cells)} fields under {width} names"
+        return f"has {quantity(len(cells), 'field')} under {quantity(width, 'name')}"
     fits = [
         (name, moved)
         for index, name in enumerate(header.names)
@@ -113,7 +114,8 @@ def align_row(header: Header, cells: list[str]) -> Placed | str:
     if len(fits) == 1:
         return Placed(fits[0][1], missing=fits[0][0])
     fitting = f"{len(fits)} columns could be" if fits else "no single column can be"
-    return f"has {len(cells)} fields under {width} names, and {fitting} the missing one"
+    shape = f"{quantity(len(cells), 'field')} under {quantity(width, 'name')}"
+    return f"has {shape}, and {fitting} the missing one"
 
 
 def _violation(header: Header, cells: list[str]) -> str:

@@ -20,7 +20,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.readers.discovery.walk import Walk
 from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
 from rlvitals.rollouts.dialects.rollout_dialect import Dialect, Record
@@ -134,7 +134,9 @@ def scan(root: Path, files: Files) -> Rollouts:
         except (OSError, UnreadableLog) as error:
             notes.append(f"{path.relative_to(root)}: {error}")
         if skipped:
-            notes.append(f"{path.relative_to(root)}: {skipped} records are not of {dialect.name}")
+            notes.append(
+                f"{path.relative_to(root)}: {quantity(skipped, 'record')} not of {dialect.name}"
+            )
     names = [path.relative_to(root).as_posix() for path in files]
     return builder.build(root, names, [dialect.name for dialect in files.values()], notes)
 

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from rlvitals import metrics
+from rlvitals.errors import quantity
 from rlvitals.metrics import suggest
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
@@ -209,7 +210,7 @@ def _standing(trace: Trace, since: int | None, until: int | None, of: str) -> St
     full_series = full_series if until is None else full_series.until(until)
     series = full_series if since is None else full_series.since(since)
     if len(series) < LEAST:
-        return Standing("unknown", name, f"{name} has {len(series)} points there")
+        return Standing("unknown", name, f"{name} has {quantity(len(series), 'point')} there")
     return _judge(trace, name, full_series, series)
 
 
@@ -217,7 +218,7 @@ def _missing_outcome_reason(trace: Trace) -> str:
     for name in (*OUTCOMES, "outcome/eval_accuracy", "outcome/eval_reward"):
         if name in trace:
             numbers = len(trace[name].finite())
-            return f"{name} has {numbers} numbers of the {LEAST} needed"
+            return f"{name} has {quantity(numbers, 'number')} of the {LEAST} needed"
     if likely := suggest.outcomes(trace.unmapped, OUTCOMES):
         keys, (key, name) = " or ".join(key for key, _ in likely[:2]), likely[0]
         return f"no key is known as the outcome; {keys} may be it: --map {key}={name}"

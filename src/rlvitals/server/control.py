@@ -14,6 +14,7 @@ from starlette.routing import Route
 from rlvitals.diagnosis import load, marks
 from rlvitals.diagnosis.marks import Mark
 from rlvitals.errors import UnreadableLog, UsageError, nearest
+from rlvitals.intervene import kill
 from rlvitals.options import Mute
 from rlvitals.server.endpoints import format_problem
 from rlvitals.server.fleet import Fleet
@@ -27,6 +28,9 @@ MARK_LABELS = ("healthy", "broken", "wrong")
 REQUEST_TEXTS: Mapping[str, str] = {
     "save": "A checkpoint is requested; the training loop saves it when it next looks.",
     "stop": "A stop is requested; the training loop ends when it next looks.",
+    "lower-rate": "Half the learning rate is requested; the training loop halves it when it next"
+    " looks.",
+    "kill": "The run's processes on this machine ended",
 }
 
 Values = Mapping[str, object]
@@ -87,14 +91,20 @@ class Control:
         return f"{rule} {'counts again' if values.get('undo') else 'is muted for this run'}."
 
     def request(self, run: LiveRun, values: Values) -> str:
-        """Ask the run's process to save or to stop. Raises UsageError, UnreadableLog."""
+        """Ask the run's process for something, or end it. Raises UsageError, UnreadableLog."""
         kind = _text(values, "kind")
         if kind not in REQUEST_TEXTS:
             raise UsageError(
                 f"{kind!r} is not a request", where="kind", hint=", ".join(REQUEST_TEXTS)
             )
         try:
-            requests.ask(run.run.root, kind)
+            if kind == "kill":
+                signals = kill.kill(RunFolder.open(run.run.root), grace_s=30.0)  # as `rlvitals ask`
+                return f"{REQUEST_TEXTS[kind]}: {', '.join(signals.values()) or 'none of them'}."
+            if kind == "lower-rate":
+                requests.ask(run.run.root, kind, factor=0.5)
+            else:
+                requests.ask(run.run.root, kind)
         except OSError as error:
             raise UsageError(f"the request cannot be written: {error}", where=run.key) from error
         return REQUEST_TEXTS[kind]
@@ -128,7 +138,9 @@ def _offered_requests(run: LiveRun) -> Sequence[str]:
         return ()
     try:
         folder = RunFolder.open(run.run.root)
-        return () if requests.last_status(folder) else tuple(REQUEST_TEXTS)
+        if requests.last_status(folder):
+            return ()
+        return tuple(kind for kind in REQUEST_TEXTS if kind != "kill" or kill.has_process(folder))
     except (OSError, UnreadableLog):
         return ()
 

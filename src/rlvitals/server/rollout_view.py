@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.diagnosis.engine import Diagnosis
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, quantity
 from rlvitals.rollouts import evidence, step_pairs
 from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
 from rlvitals.rollouts.sample import Sample, ToolCall, Turn
@@ -148,7 +148,7 @@ def _pair(rollouts: Rollouts, item: Pair) -> Html:
 def _changes(item: Pair, old_sample: Sample, new_sample: Sample) -> Iterator[str]:
     """Yield the means of both steps; parts of the reward with their weights, as in the bars."""
     old, new = item.before, item.after
-    counts = f"{old.count} and {new.count} rollouts"
+    counts = f"{old.count} and {quantity(new.count, 'rollout')}"
     yield f"means of {counts}: reward {_number(old.reward)} → {_number(new.reward)}"
     for name, value in old.parts.items():
         if isfinite(value) and isfinite(new.parts[name]):
@@ -202,7 +202,7 @@ def _facts(sample: Sample) -> Iterator[Html]:
     if sample.advantage is not None:
         texts.append(f"advantage {number(sample.advantage)}")
     if sample.token_count is not None:
-        texts.append(f"{sample.token_count:,} tokens")
+        texts.append(quantity(sample.token_count, "token"))
     if sample.stop_reason:
         texts.append(f"ended by {sample.stop_reason}")
     if sample.answer:
@@ -260,7 +260,7 @@ def _strip(sample: Sample, max_tokens: int = 400) -> Html:
     cells = (
         el("i", style=f"--unlikely:{1 - exp(min(value, 0.0)):.2f}") for value in values[:max_tokens]
     )
-    count = f"{len(values):,} tokens"
+    count = quantity(len(values), "token")
     if len(values) > max_tokens:
         count = f"the first {max_tokens} of {count}"
     title = f"{count}: the stronger, the less likely"
@@ -296,7 +296,8 @@ def _rewards_text(rewards: Sequence[float]) -> Html:
     finite = [value for value in rewards if isfinite(value)]
     if not finite:
         return Html("")
-    text = f"{len(rewards)} rollouts, reward {number(min(finite))} to {number(max(finite))}"
+    span = f"{number(min(finite))} to {number(max(finite))}"
+    text = f"{quantity(len(rewards), 'rollout')}, reward {span}"
     if len(finite) > 1 and min(finite) == max(finite):
         text += ": all are paid alike, so none of them is learned from"
     return el("p", text, class_="about")

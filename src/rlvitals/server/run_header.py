@@ -114,7 +114,8 @@ def _progress(subject: Subject) -> Html:
         bar = el("span", el("span", style=f"width:{share}%"), class_="progress", role="progressbar",
                  aria_valuenow=share, aria_valuemin=0, aria_valuemax=100,
                  aria_label="steps done")  # fmt: skip
-    return el("p", bar, step, join(f"{total} {status.unit} · {' · '.join(texts)}"), class_="state")
+    unit = status.unit.removesuffix("s") if status.step == 1 and not total else status.unit
+    return el("p", bar, step, join(f"{total} {unit} · {' · '.join(texts)}"), class_="state")
 
 
 def _mark(mark: Mark | None) -> Html:

@@ -19,7 +19,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.storage import frames, payloads
 from rlvitals.storage.frames import Damage, Frame, Header, Kind, Tail
 from rlvitals.storage.payloads import Changed
@@ -324,7 +324,7 @@ class ScanBuilder:
     def _scalars(self, frame: Frame, first: int) -> Scalars | None:
         keys = self.key_tables.get(frame.header.table)
         if keys is None or len(keys) != frame.header.columns:
-            self.add_damage(frame, f"{frame.header.rows:,} rows whose key table is lost")
+            self.add_damage(frame, f"{quantity(frame.header.rows, 'row')} whose key table is lost")
             return None
         return to_scalars(frame, keys, first)
 

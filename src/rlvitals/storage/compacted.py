@@ -21,7 +21,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.storage import columns, frames, payloads
 from rlvitals.storage.blocks import Scalars
 from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Header, Kind, Tail
@@ -217,7 +217,7 @@ class PackedFile:
 
     def _take(self, frame: Frame) -> None:
         """Keep a frame whose content parses."""
-        problem = f"{frame.header.rows:,} rows whose key table is lost"
+        problem = f"{quantity(frame.header.rows, 'row')} whose key table is lost"
         try:
             if frame.header.kind != Kind.PACKED:
                 self._small(frame)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from rlvitals.errors import quantity
 from rlvitals.storage import columns, events, typed
 from rlvitals.storage.blocks import BlockCursor, Scalars, Scan, ScanBuilder, scan
 from rlvitals.storage.compacted import PackedFile
@@ -86,7 +87,7 @@ def read_files(folder: Path, start: RunCursor, read_part: ReadPart = read_part) 
         notes.append(f"{EVENTS_FILE} not read: {error.strerror or error}")
         event_scan = events.EventScan((), 0, start.events)
     if event_scan.skipped:
-        notes.append(f"{EVENTS_FILE}: {event_scan.skipped:,} lines are no events")
+        notes.append(f"{EVENTS_FILE}: {quantity(event_scan.skipped, 'line')} not read as events")
     notes += typed.summary([f"{EVENTS_FILE}: {problem}" for problem in event_scan.wrong])
     ends = {(p.file.attempt, p.file.rank): p.scan.cursor for p in rank_scans}
     changes = [change.settings for item in rank_scans for change in item.scan.settings]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.storage import compacted, events, frames, payloads, run_folder, typed
 from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.frames import Damage, Frame, Kind, Tail
@@ -68,7 +68,7 @@ def _verify_events(path: Path) -> Iterator[Report]:
     except OSError as error:
         yield Report(EVENTS_FILE, size, problem=error.strerror or str(error))
         return
-    skipped = [f"{scan.skipped:,} lines are no events"] if scan.skipped else []
+    skipped = [f"{quantity(scan.skipped, 'line')} not read as events"] if scan.skipped else []
     torn = size - scan.cursor.offset
     damage = _fields([*skipped, *typed.summary(scan.wrong)])
     yield Report(EVENTS_FILE, size, len(scan.events), 0, damage, torn)
@@ -157,4 +157,6 @@ class _Check:
         for extent, table, columns, rows in self._waiting:
             if self._tables.get(table) != columns:
                 self.rows -= rows
-                yield Damage(extent.offset, extent.size, f"{rows:,} rows whose key table is lost")
+                yield Damage(
+                    extent.offset, extent.size, f"{quantity(rows, 'row')} whose key table is lost"
+                )

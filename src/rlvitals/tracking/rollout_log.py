@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, quantity
 from rlvitals.storage import redact, safe_files
 from rlvitals.tracking import media, tensors
 from rlvitals.tracking.sinks.sink import Opening
@@ -89,7 +89,8 @@ class RolloutLog:
                 self._write_frame(samples)
             except Exception as error:  # noqa: BLE001 - the recorder counts and goes on
                 reason = error.strerror if isinstance(error, OSError) else ""
-                self._note(f"{len(samples)} rollouts not recorded: {reason or error_text(error)}")
+                lost = quantity(len(samples), "rollout")
+                self._note(f"{lost} not recorded: {reason or error_text(error)}")
 
     def _write_frame(self, samples: Iterable[Sample]) -> None:
         lines = (json.dumps(_clean("", sample), ensure_ascii=False) for sample in samples)

@@ -6,6 +6,7 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from rlvitals.errors import quantity
 from rlvitals.rollouts.rescore import Backtest
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.views import lists
@@ -37,7 +38,7 @@ def report(rollouts: Rollouts, result: Backtest, limit: int) -> RenderableType:
         position = {int(index): n for n, index in enumerate(result.indices)}
         rows = [_line(rollouts, result, index, position[index]) for index in changed]
         tables.append(lists.columns(("sample", "step", "paid", "would pay", "reply"), rows, 4))
-    tables.append(Text(f"{len(result.changes)} rollouts would be paid differently"))
+    tables.append(Text(f"{quantity(len(result.changes), 'rollout')} would be paid differently"))
     return Group(*lines, *tables)
 
 

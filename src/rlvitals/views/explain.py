@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from rlvitals import metrics, settings
 from rlvitals.diagnosis.remedies import neutral
-from rlvitals.errors import UsageError, nearest
+from rlvitals.errors import UsageError, nearest, quantity
 from rlvitals.metrics import environments, glossary
 from rlvitals.metrics.frameworks import GENERIC, TABLES, lookup
 from rlvitals.metrics.frameworks.key import Name, Table
@@ -92,9 +92,10 @@ def rule_page(rule: Rule) -> str:
     needs = [f"`{m.name}`" for m in rule.needs]
     if rule.needs_any:
         needs.append(f"one of {', '.join(f'`{m.name}`' for m in rule.needs_any)}")
+    count = quantity(rule.at_least, "number")
     facts = [
         f"- **applies to**: {', '.join(rule.profiles) or 'every kind of training'}",
-        f"- **needs**: {', '.join(needs) or 'nothing'}; {rule.at_least} numbers of each",
+        f"- **needs**: {', '.join(needs) or 'nothing'}; {count} of each",
     ]
     if rule.explained_by:
         causes = ", ".join(f"`{cause}`" for cause in rule.explained_by)

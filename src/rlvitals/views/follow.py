@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, quantity
 from rlvitals.following import changes
 from rlvitals.following.changes import Change
 from rlvitals.following.duration_text import format_duration
@@ -171,7 +171,7 @@ def _discovery(change: changes.Found) -> Text:
     if not change.points:
         return text.append(f": {sources}, no row yet", "default")
     metrics = f"{change.metrics:,} metric{'' if change.metrics == 1 else 's'}"
-    text.append(f": {sources}, {metrics}, {change.points:,} points", "default")
+    text.append(f": {sources}, {metrics}, {quantity(change.points, 'point')}", "default")
     return text.append(f", at step {change.step or 0:,}", "default")
 
 

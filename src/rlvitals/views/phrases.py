@@ -14,7 +14,7 @@ from rlvitals.diagnosis.replay import Retraction
 from rlvitals.diagnosis.root_cause import Alternative, Case
 from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.errors import join_first
+from rlvitals.errors import join_first, quantity
 from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import ENOUGH
 from rlvitals.rules.rule import Curve, Finding, Severity
@@ -43,7 +43,7 @@ VERDICT_COLOURS: Mapping[Word, str] = {
 }
 
 
-TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers of the \d+ needed$")
+TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers? of the \d+ needed$")
 ABSENT_METRIC = re.compile(r"(\S+/\S+) is not logged")
 MAX_FURTHER_NAMES = 3  # after the first
 
@@ -187,7 +187,7 @@ def spent(waste: Waste) -> str:
 
 
 def _amount(spent: Spent) -> str:
-    texts = [f"{spent.steps:,} steps"]
+    texts = [quantity(spent.steps, "step")]
     if spent.hours is not None:
         texts.append(duration(spent.hours * 3600))
     if spent.money is not None:
@@ -219,10 +219,12 @@ def headline(diagnosis: Diagnosis) -> str:
     if not trace.series:
         return f"{trace.name} · no known metric" if trace.name else "no known metric"
     points = max(series.count for series in trace.series.values())
-    steps = f"{trace.step_unit} {trace.first_step:,} to {trace.last_step:,}"
+    steps = f"{trace.step_unit} {trace.first_step:,}"
+    if trace.last_step != trace.first_step:
+        steps += f" to {trace.last_step:,}"
     if trace.budget is not None:
         steps += f" of {trace.budget.steps:,}"
-    texts = [trace.name, f"profile {trace.profile}", steps, f"{points:,} rows"]
+    texts = [trace.name, f"profile {trace.profile}", steps, quantity(points, "row")]
     return " · ".join(text for text in texts if text)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from rlvitals.diagnosis.marks import Mark
 from rlvitals.diagnosis.own_thresholds import Fit
+from rlvitals.errors import quantity
 from rlvitals.rules.rate import ENOUGH, Rate
 
 
@@ -29,7 +30,7 @@ def table(marks: Sequence[Mark], rates: Mapping[str, Sequence[Rate]]) -> list[st
     if not marks:
         return ["No run here is marked: rlvitals mark RUN --healthy"]
     counts = Counter(mark.label for mark in marks)
-    labels = f"{counts['healthy']} runs are marked healthy, {counts['broken']} broken"
+    labels = f"{quantity(counts['healthy'], 'run')} marked healthy, {counts['broken']} broken"
     lines = [f"{labels}, {counts['wrong']} wrongly judged."]
     rang = [(name, rate) for name in sorted(rates) for rate in rates[name]]
     lines += [f"{name} {sentence(rate)}" for name, rate in rang if rate.rang]
@@ -41,7 +42,9 @@ def table(marks: Sequence[Mark], rates: Mapping[str, Sequence[Rate]]) -> list[st
     ]
     silent = sum(1 for _, rate in rang if rate.healthy and not rate.rang)
     if counts["healthy"] or counts["wrong"]:
-        lines.append(f"{silent} rules ring on none of the healthy runs that they could judge.")
+        lines.append(
+            f"{quantity(silent, 'rule')} without an alarm on the healthy runs that could be judged."
+        )
     return lines
 
 

@@ -7,7 +7,7 @@ from math import isfinite
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, quantity
 from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
 from rlvitals.rollouts.sample import Sample
 from rlvitals.rollouts.step_pairs import Pair, Side
@@ -94,7 +94,8 @@ def pair_list(rollouts: Rollouts, pairs: Sequence[Pair], limit: int) -> Renderab
     """Render what moved most between two steps."""
     first, second = pairs[0].before.step, pairs[0].after.step
     head = Text(
-        f"{len(pairs)} prompts at steps {first} and {second}, what moved most first", "bold"
+        f"{quantity(len(pairs), 'prompt')} at steps {first} and {second}, what moved most first",
+        "bold",
     )
     blocks: list[RenderableType] = [head]
     for entry in pairs[:limit]:

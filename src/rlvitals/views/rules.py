@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rlvitals.diagnosis.coverage import Unlock, unlocks
 from rlvitals.diagnosis.engine import Diagnosis
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, quantity
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Rule
 from rlvitals.rules.standing import OUTCOME_METRICS
@@ -41,7 +41,7 @@ def rules(profile: Profile | None = None) -> RenderableType:
     for name, group in by_kind(applicable).items():
         rows = [[Text(rule.name.ljust(width), "bold"), _describe(rule)] for rule in group]
         blocks += [lists.Columns((name, "sees"), rows, 1), Text()]
-    return Group(*blocks, Text(f"{len(applicable)} rules", "dim"))
+    return Group(*blocks, Text(quantity(len(applicable), "rule"), "dim"))
 
 
 def _describe(rule: Rule) -> Text:

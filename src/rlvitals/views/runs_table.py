@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.errors import VitalsError, harmless
+from rlvitals.errors import VitalsError, harmless, quantity
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import UNTOLD
 from rlvitals.views import phrases
@@ -48,7 +48,8 @@ def _tally(runs: Sequence[Judged]) -> str:
     """Return the number of runs by verdict, worst first: "3 runs: 1 failed, 2 learning"."""
     verdicts = [_verdict(result).plain for _, result in worst_first(runs)]
     order = sorted({*verdicts}, key=verdicts.index)
-    return f"{len(verdicts):,} runs: {', '.join(f'{verdicts.count(w):,} {w}' for w in order)}"
+    counts = ", ".join(f"{verdicts.count(word):,} {word}" for word in order)
+    return f"{quantity(len(verdicts), 'run')}: {counts}"
 
 
 def _verdict(result: Diagnosis | VitalsError) -> Text:

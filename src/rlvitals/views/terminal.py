@@ -12,7 +12,7 @@ from rich.text import Text
 from rlvitals.diagnosis import remedies
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.root_cause import Case
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, quantity
 from rlvitals.rules.rule import Curve, Finding, Rule
 from rlvitals.types import Trace
 from rlvitals.views import phrases
@@ -169,7 +169,7 @@ def _add_undecided_rows(rows: Table, diagnosis: Diagnosis) -> None:
         names_text = (
             ", ".join(waiting)
             if len(waiting) <= 12  # more are counted
-            else f"{len(waiting)} rules (named by `rlvitals rules --coverage PATH`)"
+            else f"{quantity(len(waiting), 'rule')} (named by `rlvitals rules --coverage PATH`)"
         )
         text = Text.assemble(harmless(reason), (f": {names_text}", "dim"))
         rows.add_row(Text("" if i else "cannot judge", "dim"), text)

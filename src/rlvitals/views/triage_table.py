@@ -10,7 +10,7 @@ from rich.text import Text
 from rlvitals.diagnosis.cost import HOUR
 from rlvitals.diagnosis.duration import training_time
 from rlvitals.diagnosis.engine import Diagnosis
-from rlvitals.errors import VitalsError, harmless
+from rlvitals.errors import VitalsError, harmless, quantity
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules.standing import UNTOLD
 from rlvitals.views import markdown as escape
@@ -83,7 +83,7 @@ def _heads(rows: Sequence[TriageRow]) -> dict[int, list[TriageRow]]:
 def _head_cells(group: Sequence[TriageRow]) -> tuple[str, str, str]:
     """Return the hours of a group, its name and its counts."""
     numbers = total(group)
-    counts = f"{numbers['runs']} runs, {numbers['broken']} broken"
+    counts = f"{quantity(int(numbers['runs']), 'run')}, {numbers['broken']} broken"
     return _duration(numbers["hours"] or None), group[0].group, counts
 
 
@@ -151,7 +151,7 @@ def _duration(hours: float | None) -> str:
 def _sentence(rows: Sequence[TriageRow]) -> str:
     """Return "12 runs, 3 broken: 4.5 h of 20.1 h, 2.0 h of them since a fault began"."""
     numbers = total(rows)
-    text = f"{phrases.number(numbers['runs'])} runs, {phrases.number(numbers['broken'])} broken"
+    text = f"{quantity(int(numbers['runs']), 'run')}, {phrases.number(numbers['broken'])} broken"
     if not numbers["hours"]:
         return f"{text}; the logs have no times"
     text += f": {_duration(numbers['hours_of_broken'])} of {_duration(numbers['hours'])}"

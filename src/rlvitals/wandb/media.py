@@ -7,6 +7,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from rlvitals.errors import quantity
+
 
 class Table:
     """Rows under named columns; also of a data frame, as TRL logs its completions."""
@@ -33,7 +35,9 @@ class Table:
     def add_data(self, *cells: object) -> None:
         """Add a row. Raises ValueError for another number of cells than there are columns."""
         if len(cells) != len(self.columns):
-            raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
+            raise ValueError(
+                f"{quantity(len(cells), 'cell')} for {quantity(len(self.columns), 'column')}"
+            )
         self.data.append(list(cells))
 
     add_row = add_data

@@ -20,7 +20,7 @@ from rlvitals.checkpoints.transfer.copy_files import Piece, RetryPolicy, SourceC
 from rlvitals.checkpoints.transfer.file_selection import BUNDLE_FILE
 from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_place
-from rlvitals.errors import UnreadableLog, UsageError, VitalsError
+from rlvitals.errors import UnreadableLog, UsageError, VitalsError, join_first, quantity
 from rlvitals.storage import typed
 
 MAX_BUNDLE_FILES = 100_000
@@ -185,7 +185,7 @@ def _write_files(stream: Iterator[Member], header: _Header, work_folder: LocalFo
         )
     if remaining:
         raise ArchiveRefused(
-            f"{len(remaining):,} files are missing, {next(iter(remaining))!r} is one"
+            f"{quantity(len(remaining), 'file')} missing: {join_first([*map(repr, remaining)], 1)}"
         )
 
 

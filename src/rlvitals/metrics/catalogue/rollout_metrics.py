@@ -39,7 +39,7 @@ DEAD_GROUPS = _share(
     family=True,
 )  # fmt: skip
 EQUAL_GROUPS = _share(
-    "equal_groups", "Groups whose contrast is not of a part",
+    "equal_groups", "Contrast without this part",
     "Share of groups with differing rewards in which a part of the reward is at its lowest for"
     " every rollout. Of the part for right answers: groups that are all wrong and pushed apart by"
     " shaping alone.",

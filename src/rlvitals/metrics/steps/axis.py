@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.errors import quantity
 from rlvitals.metrics.frameworks.key import Table
 from rlvitals.types import Log, Series
 
@@ -32,7 +33,7 @@ def to_main_steps(log: Log, table: Table | None) -> Log:
     }
     if not moved:
         return log
-    note = f"{len(moved)} columns count something else than {table.step_unit or 'steps'}: each"
+    note = f"{quantity(len(moved), 'column')} not in {table.step_unit or 'steps'}: each"
     note += " point stands at the step that was written at its time"
     return replace(log, series={**log.series, **moved}, notes=(*log.notes, note))
 

@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from rlvitals.errors import quantity
+
 MAX_WALK_DEPTH = 12  # folders below the one that is walked
 MAX_WALK_ENTRIES = 50_000  # files and folders looked at
 
@@ -98,7 +100,7 @@ class Walk:
         ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         text = ", ".join(f"{count:,} {suffix}" for suffix, count in ranked[:max_kinds])
         other_count = sum(count for _, count in ranked[max_kinds:])
-        return f"{text} and {other_count:,} others" if other_count else text
+        return f"{text} and {quantity(other_count, 'other')}" if other_count else text
 
 
 def _is_walked(name: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rlvitals.errors import quantity
 from rlvitals.readers.event_files.histograms import of_proto, of_tensor
 from rlvitals.readers.event_files.hparams import settings_of
 from rlvitals.readers.event_files.points import Piece
@@ -62,7 +63,11 @@ class Events:
 
     def notes(self) -> list[str]:
         """Return notes for the user."""
-        notes = [f"{self.malformed} events could not be understood"] if self.malformed else []
+        notes = (
+            [f"{quantity(self.malformed, 'event')} could not be understood"]
+            if self.malformed
+            else []
+        )
         if self.refused:
             tag, reason = next(iter(self.refused.items()))
             more_tags = len(self.refused) - 1

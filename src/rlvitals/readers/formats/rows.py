@@ -13,6 +13,7 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from rlvitals.errors import quantity
 from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Line, Lines, Position
 
 NO_ROW_NOTE = "no complete row yet"
@@ -138,7 +139,10 @@ class Rows:
         if len(fields) == self.width:
             yield Row(lines[0].number, fields)
         else:
-            self.refused.add(lines[0].number, f"has {len(fields)} fields under {self.width} names")
+            self.refused.add(
+                lines[0].number,
+                f"has {quantity(len(fields), 'field')} under {quantity(self.width, 'name')}",
+            )
 
     def _fits(self, line: Line) -> bool:
         try:

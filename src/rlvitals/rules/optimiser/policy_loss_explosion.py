@@ -26,6 +26,7 @@ learn well) and the rule does not apply. GRPO's loss holds a KL term and is not 
 
 import numpy as np
 
+from rlvitals.errors import quantity
 from rlvitals.metrics.catalogue.policy import LOSS
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -60,7 +61,7 @@ def check(trace: Trace) -> Answer:
     stalled = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     return Finding(
         f"the policy loss explodes: {loss.values[worst]:.3g} at step {loss.steps[worst]:,}, "
-        f"{middle:.2g} in the median; beyond {limit.value:g} in {rows.size} points",
+        f"{middle:.2g} in the median; beyond {limit.value:g} in {quantity(rows.size, 'point')}",
         severity=weigh.severity(trend, stalled) if often else Severity.NOTE,
         metric=LOSS.name,
         began=onset_step,

@@ -4,6 +4,7 @@ function startControl(data, control, news, refresh) {
   if (!control) return;
 
   async function send(path, values) {
+    news.textContent = "waiting for the server …";
     const answer = await fetch(path, {
       method: "POST",
       headers: { "content-type": "application/json", "x-rlvitals-control": control.token },
@@ -35,7 +36,7 @@ function startControl(data, control, news, refresh) {
     return folded;
   };
 
-  /* A button that is pressed twice: a stop cannot be taken back. */
+  /* A button that is pressed twice: what it does cannot be taken back. */
   const confirming = (text, confirmed, act) => {
     const folded = html("details", { class: "asking" }, html("summary", { class: "button" }, `${text} …`));
     folded.append(button(confirmed, () => { folded.open = false; act(); }));
@@ -45,6 +46,8 @@ function startControl(data, control, news, refresh) {
   const request = {
     save: () => button("Save a checkpoint", () => send("/api/request", { kind: "save" })),
     stop: () => confirming("Stop gently", "Stop the training", () => send("/api/request", { kind: "stop" })),
+    "lower-rate": () => confirming("Lower the learning rate", "Halve it", () => send("/api/request", { kind: "lower-rate" })),
+    kill: () => confirming("Stop hard", "End its processes", () => send("/api/request", { kind: "kill" })),
   };
   const row = html("p", { class: "actions" },
     button("Mark healthy", () => send("/api/mark", { label: "healthy" })),

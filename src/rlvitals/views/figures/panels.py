@@ -8,7 +8,7 @@ from math import isfinite
 import numpy as np
 
 from rlvitals import metrics as catalogue
-from rlvitals.errors import join_first
+from rlvitals.errors import join_first, quantity
 from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Series, Trace
@@ -73,7 +73,7 @@ def has_metric(trace: Trace, metric: Metric) -> bool:
 
 def _subtitle(subjects: Sequence[Subject]) -> str:
     if len(subjects) > 1:
-        return f"{len(subjects)} runs"
+        return quantity(len(subjects), "run")
     diagnosis = subjects[0].found
     return f"{subjects[0].label} · {diagnosis.verdict.word.value}: {diagnosis.verdict.why}"
 

@@ -228,7 +228,7 @@ def _measures(drawer: _Drawer) -> Iterator[tuple[str, tuple[Measure, ...]]]:
             continue
         metric = metrics.find(name)
         measured = drawer.trace.measured.get(name)
-        logged = f"{measured.key}: {measured.how}" if measured else ""
+        logged = ": ".join(filter(None, (measured.key, measured.how))) if measured else ""
         kinds[metric.kind if metric else ""].append(
             Measure(name, chart, logged, metric.meaning if metric else "")
         )
@@ -242,11 +242,11 @@ def _unmapped_measures(
 ) -> Iterator[tuple[str, tuple[Measure, ...]]]:
     """Yield the charts of unmapped keys, at most MAX_UNMAPPED_CHARTS."""
     keys = sorted(unmapped, key=natural)[:MAX_UNMAPPED_CHARTS]
-    logged = "no table knows it: --map says what it is"
+    logged = "not a known name; --map KEY=METRIC assigns one"
     measures = tuple(Measure(key, drawer.key_chart(key, unmapped[key]), logged, "") for key in keys)
     if measures:
         cut = f": {MAX_UNMAPPED_CHARTS} of {len(unmapped)}" if len(keys) < len(unmapped) else ""
-        yield f"Not mapped: shown, never judged{cut}", measures
+        yield f"Unknown names: shown, not judged{cut}", measures
 
 
 def catalogue_order(name: str) -> tuple[int, list[tuple[bool, int, str]]]:

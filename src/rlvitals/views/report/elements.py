@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from operator import itemgetter
 
+from rlvitals.errors import quantity
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.manual_page import INLINE_MARKUP, blocks
 from rlvitals.views.phrases import Line
@@ -87,7 +88,7 @@ def _spans(text: str) -> Iterator[Html]:
 def named_table(name: str, grid: Grid) -> Html:
     """Return a table with its name; a long list is folded."""
     is_long = len(grid.rows) > 12 and not grid.heads  # longer lists are folded
-    summary = el("summary", el("code", name), join(f" · {len(grid.rows)} rows"))
+    summary = el("summary", el("code", name), join(f" · {quantity(len(grid.rows), 'row')}"))
     return el("details", summary, table(grid), open=not is_long)
 
 

@@ -7,6 +7,7 @@ last runs before the first; a remark states what is missing.
 from collections.abc import Iterator, Sequence
 
 from rlvitals.diagnosis.root_cause import Case
+from rlvitals.errors import quantity
 from rlvitals.rules.rule import Severity
 from rlvitals.views import markdown, phrases
 from rlvitals.views.markdown import code, safe
@@ -42,14 +43,14 @@ def document(runs: Sequence[Subject | Unread]) -> str:
 
 def _left_out(runs: int, written: int, evidence_count: int) -> Iterator[str]:
     if written < runs:
-        yield f"*{runs - written} more runs are left out: a comment holds no more.*"
+        yield f"*Left out, as a comment holds no more: {quantity(runs - written, 'run')}.*"
     elif evidence_count < runs:
         missing = runs - evidence_count
-        yield f"*The evidence of {missing} runs is left out: a comment holds no more.*"
+        yield f"*The evidence of {quantity(missing, 'run')} is left out: a comment holds no more.*"
 
 
 def _overview(runs: Sequence[Subject | Unread]) -> Iterator[str]:
-    yield f"# {len(runs)} runs"
+    yield f"# {quantity(len(runs), 'run')}"
     yield ""
     yield "| verdict | run | findings | top finding |"
     yield "| --- | --- | --- | --- |"

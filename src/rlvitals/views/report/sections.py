@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.errors import quantity
 from rlvitals.rules.rule import Severity
 from rlvitals.views import phrases
 from rlvitals.views.charts.overlay import MAX_STYLED_GROUPS, colour_of
@@ -186,7 +187,11 @@ def coverage_section(coverage: Unjudged) -> Section:
         blocks.append(fold("Why each could not judge", table(Grid(("rules", "why"), rows))))
     if coverage.clear:
         names = join(*(join(el("code", name), " ") for name in coverage.clear))
-        blocks.append(fold(f"{len(coverage.clear)} rules looked and found nothing", el("p", names)))
+        blocks.append(
+            fold(
+                f"{quantity(len(coverage.clear), 'rule')} looked and found nothing", el("p", names)
+            )
+        )
     if coverage.notes:
         count = len(coverage.notes)
         title = f"{count} note{'s' if count > 1 else ''} on how it was read"
