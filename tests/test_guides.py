@@ -314,6 +314,7 @@ def test_the_page_runs(page, workspace):
 
 
 @pytest.mark.soak
+@pytest.mark.filterwarnings("default")  # the language trainers' libraries warn
 @pytest.mark.parametrize("page", SOAKED)
 def test_what_waits_or_trains_runs(page, workspace, request):
     if page == "train-a-language-model.md":
