@@ -168,3 +168,23 @@ def test_a_plot_of_nothing_known_is_refused(tmp_path):
             rlvitals.plot(run, **wrong)
     with pytest.raises(rlvitals.UnreadableLog):
         rlvitals.report(tmp_path / "nothing")
+
+
+def test_a_run_tells_its_name_state_and_steps_in_a_line(tmp_path):
+    run = rlvitals.start(tmp_path / "maze", flush_seconds=0.01)
+    assert repr(run) == "<Run 'maze': recording, at step 0>"
+    for step in range(5):
+        run.log(step, {"train/loss": 1 / (step + 1)})
+    assert repr(run) == "<Run 'maze': recording, at step 4>"
+    run.finish()
+    assert repr(run) == "<Run 'maze': finished, at step 4>"
+    assert repr(rlvitals.trace(tmp_path / "maze")) == "<Trace 'maze': ended, steps 0 to 4>"
+    with pytest.raises(ZeroDivisionError), rlvitals.start(tmp_path / "bad") as bad:
+        bad.log(1 // 0, {"train/loss": 1.0})
+    assert repr(bad) == "<Run 'bad': failed, at step 0>"
+    assert repr(rlvitals.trace(write(tmp_path / "csv"))).endswith("open, steps 2048 to 122880>")
+
+
+def test_a_run_that_is_not_recorded_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLVITALS_MODE", "off")
+    assert "not recorded" in repr(rlvitals.start(tmp_path / "x", name="x"))

@@ -1,6 +1,7 @@
 """One training that several trackers logged into folders of their own is listed once."""
 
 import json
+import shutil
 import time
 
 import numpy as np
@@ -93,6 +94,31 @@ def test_what_a_training_printed_too_is_no_run_of_its_own(tmp_path, capsys):
     assert list(listed(tmp_path, capsys)) == ["run"]
     printed(tmp_path / "seed-2" / "ppo.log", RETURN + 3 * KL / KL.max())
     assert len(listed(tmp_path, capsys)) == 2
+
+
+def trainer_log(folder, losses):
+    """Write a DPO trainer's state and what it prints to stdout: no step, four digits."""
+    rows = [
+        {"loss": loss, "rewards/margins": 1 - loss, "epoch": i / 5, "step": 5 * (i + 1)}
+        for i, loss in enumerate(losses)
+    ]
+    state = {"global_step": 5 * len(rows), "max_steps": 5 * len(rows), "log_history": rows}
+    (folder / "dpo" / "checkpoint-100").mkdir(parents=True)
+    (folder / "dpo" / "checkpoint-100" / "trainer_state.json").write_text(json.dumps(state))
+    printed = [{key: f"{row[key]:.4g}" for key in row if key != "step"} for row in rows]
+    (folder / "train.log").write_text("".join(f"{row}\n" for row in printed))
+
+
+@pytest.mark.parametrize(("change", "count"), [(0.0, 1), (0.02, 2)])
+def test_a_trainer_s_stdout_has_no_steps_and_is_no_run_of_its_own(tmp_path, capsys, change, count):
+    losses = [0.69 - 0.01 * i + 0.003 * (i % 3) for i in range(20)]
+    trainer_log(tmp_path, losses)
+    if change:  # the log of another seed
+        shutil.rmtree(tmp_path / "dpo")
+        printed = (tmp_path / "train.log").read_text()
+        trainer_log(tmp_path, [*losses[:-1], losses[-1] + change])
+        (tmp_path / "train.log").write_text(printed)
+    assert len(listed(tmp_path, capsys)) == count
 
 
 def test_compare_and_triage_count_it_once(tmp_path, capsys):

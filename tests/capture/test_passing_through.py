@@ -10,6 +10,7 @@ import pytest
 from recorded_runs import command, environment, plain, run, series
 from waiting import HANG_SECONDS
 
+import rlvitals
 from rlvitals.capture.command import check
 from rlvitals.cli import main
 
@@ -48,6 +49,22 @@ def test_a_training_that_only_prints_is_recorded_as_printed(tmp_path):
     assert series(tmp_path / "rec") == {"reward": [(step, step * 2.0) for step in range(31)]}
     failed = run(tmp_path, f"{PRINTED}\n1 / 0", flags=("-o", "failed"))
     assert "FAILED failed: ZeroDivisionError" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "exit_code"),
+    [
+        ("", "ended", 0),
+        ("sys.exit(3)", "failed", 3),
+        ("import os; os.kill(os.getpid(), 9)", "failed", -9),
+        ("sys.exit(130)", "open", None),
+    ],
+)
+def test_what_is_only_printed_says_how_its_command_ended(tmp_path, ending, state, exit_code):
+    run(tmp_path, f"{PRINTED}\nsys.stdout.flush()\n{ending}")
+    trace = rlvitals.trace(tmp_path / "rec")
+    assert f": {state}, steps 0 to 30>" in repr(trace)
+    assert trace.lifecycle.exit_code == exit_code
 
 
 def test_output_beyond_a_limit_is_not_recorded_and_the_file_says_so(tmp_path):

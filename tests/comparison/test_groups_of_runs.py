@@ -77,6 +77,8 @@ def test_paths_of_several_runs_are_groups_though_nothing_else_differs():
     assert labels(groups(alone)) == [("x", 1), ("y", 1)]
     by_lr = [run(1, i, path=str(i), lr=i // 2) for i in range(4)]
     assert labels(groups(by_lr)) == [("lr=0", 2), ("lr=1", 2)]
+    by_rate = [run(1, i, path=str(i), learning_rate=i // 2) for i in range(4)]
+    assert len(groups(by_rate, ["lr"])) == len(groups(by_rate, ["learning_rate"])) == 2
 
 
 def test_recorded_runs_a_learning_rate_of_300_times_is_worse():

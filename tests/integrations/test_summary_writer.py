@@ -111,3 +111,43 @@ def test_without_a_folder_one_is_made_as_torch_does(tmp_path, monkeypatch):
     writer.close()
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.endswith("_mine")
+
+
+def write_all(writer):
+    for step in range(5):
+        writer.add_scalar("a", torch.tensor(step / 3), step)
+        writer.add_scalars("pair", {"x": step, "y": 2 * step}, step)
+        writer.add_histogram("h", torch.arange(100.0) + step, step)
+        writer.add_text("note", f"hello {step}", step)
+    writer.add_hparams({"lr": 0.1, "layers": 2, "name": "x"}, {"best": 9.0})
+    writer.close()
+    writer.close()
+
+
+def torch_series(folder):
+    """Return all series below a folder; torch writes a folder for each curve of add_scalars."""
+    found = {}
+    for file in folder.rglob("events.out.tfevents.*"):
+        (read,) = rlvitals.read(file)
+        curve = file.parent.name.partition("pair_")[2]
+        found |= {f"{key}/{curve}" if curve else key: read.series[key] for key in read.series}
+    return found
+
+
+def test_the_public_writer_records_what_torch_s_does(tmp_path):
+    write_all(rlvitals.SummaryWriter(tmp_path / "ours"))
+    write_all(Torch(tmp_path / "theirs"))
+    (log_read,) = rlvitals.read(tmp_path / "ours")
+    ours, theirs = log_read.series, torch_series(tmp_path / "theirs")
+    assert theirs.keys() == {"a", "pair/x", "pair/y", "best"}
+    for key, series in theirs.items():
+        assert list(ours[key].values) == pytest.approx(list(series.values), rel=1e-6)
+        assert len(series) == 1 or list(ours[key].steps) == list(series.steps)
+    (torch_read,) = rlvitals.read(
+        next(path for path in (tmp_path / "theirs").iterdir() if path.is_file())
+    )
+    texts = [text.text for text in log_read.texts["note"]]
+    assert texts == [text.text for text in torch_read.texts["note/text_summary"]]
+    for one, other in zip(log_read.histograms["h"], torch_read.histograms["h"], strict=True):
+        assert (one.step, one.counts.sum()) == (other.step, other.counts.sum())
+    assert {"lr": 0.1, "layers": 2, "name": "x"}.items() <= log_read.settings.items()

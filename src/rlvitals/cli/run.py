@@ -24,6 +24,7 @@ examples:
 import os
 import secrets
 import shlex
+import signal
 import sys
 import time
 from argparse import REMAINDER, ArgumentParser, Namespace
@@ -91,6 +92,7 @@ def run(args: Namespace) -> int:
         printed.remove(folder)
     elif _has_numbers(printed.file_in(folder)):
         folders = [folder]
+        _print_exit_code(printed.file_in(folder), code)
         sys.stderr.write(f"rlvitals: no tracker was called: {path} holds what was printed\n")
     else:
         sys.stderr.write(
@@ -104,6 +106,13 @@ def run(args: Namespace) -> int:
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")
     return command.end_like(code)
+
+
+def _print_exit_code(file: Path, code: int) -> None:
+    """Add how the command ended to what it printed; a person's own stop is no failure."""
+    if code not in {-signal.SIGINT, -signal.SIGTERM, 130, 143}:
+        with suppress(OSError), file.open("a", encoding="utf-8") as lines:
+            lines.write(f"rlvitals: the command ended with exit code {code}\n")
 
 
 def _default_name(arguments: Sequence[str]) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
+from rlvitals.metrics import frameworks
+from rlvitals.metrics.frameworks import lookup
 from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Setting, Trace
 
@@ -89,10 +91,15 @@ def _resolve_keys(members: Sequence[Member], by: Sequence[str]) -> list[str]:
     keys = []
     for name in by:
         matches = sorted(key for key in settings if key.rpartition("/")[2] == name)
+        canonical_name = lookup.setting(
+            frameworks.GENERIC, name
+        )  # "lr" of RLlib is its learning_rate
         if name in settings or name == PATH_KEY:
             keys.append(name)
         elif matches:
             keys.append(matches[0])
+        elif canonical_name and canonical_name in settings:
+            keys.append(canonical_name)
         else:
             hint = (
                 nearest(name, {*settings, PATH_KEY})

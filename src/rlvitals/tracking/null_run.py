@@ -16,6 +16,8 @@ class NullRun(Run):
     have lain, whether or not anything is recorded, and never in the working folder by accident.
     """
 
+    _status = "not recorded"
+
     def __init__(
         self, folder: Path, name: str, settings: Mapping[str, object], *, failed: bool = False
     ) -> None:

@@ -360,7 +360,7 @@ class Run(TrackerNames):
         facts = validation.end(status, trace, exit_code)
         self._rollouts.write()
         self._pump.end(lambda writing: writing.event("finish", None, facts))
-        self._closed, self._plain = "the run is finished", _Never
+        self._closed, self._plain, self._status = "the run is finished", _Never, status
         self._stop()
 
     def _at_exit(self) -> None:
@@ -375,7 +375,7 @@ class Run(TrackerNames):
 
     def _abandon(self) -> None:
         """Leave the run to the parent process: a forked child writes nothing."""
-        self._closed, self._plain = FORKED_REASON, _Never
+        self._closed, self._plain, self._status = FORKED_REASON, _Never, "forked"
         self._stop()
         self._rows = []
         self._strict = False

@@ -13,9 +13,14 @@ class TrackerNames:
     A script that was written for Weights & Biases finds them here; nothing is done twice.
     """
 
+    _status = "recording"
+
     if TYPE_CHECKING:  # what the run itself has
         folder: Path
+        name: str
 
+        @property
+        def step(self) -> int: ...  # noqa: D102
         @property
         def settings(self) -> Mapping[str, object]: ...  # noqa: D102
         def update_settings(  # noqa: D102
@@ -23,6 +28,10 @@ class TrackerNames:
         ) -> None: ...
         def event(self, /, kind: str, step: int | None = None, **facts: object) -> None: ...  # noqa: D102
         def finish(self, status: str | int = "finished") -> None: ...  # noqa: D102
+
+    def __repr__(self) -> str:
+        """Return the run's name, last step and state in one line."""
+        return f"<{type(self).__name__} {self.name!r}: {self._status}, at step {self.step}>"
 
     @property
     def config(self) -> Config:

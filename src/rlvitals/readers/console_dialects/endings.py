@@ -63,7 +63,10 @@ EXITS = (
     re.compile(r".*Command exited with non-zero status (\d{1,3})"),
 )
 CANCELLED = re.compile(r".*slurmstepd: error: .*CANCELLED (?!.* DUE TO )")
-SUCCESS = re.compile(r".*\bTraining completed successfully\b", re.IGNORECASE)
+SUCCESS = re.compile(
+    r".*\bTraining completed successfully\b|rlvitals: the command ended with exit code 0$",
+    re.IGNORECASE,
+)
 HINTS = (
     *("Traceback", "illed", "fault", "borted", "error", "Error", "xit", "emory", "Interrupt"),
     *("CANCELLED", "completed", "terminate", "^C", "oom", "OOM", "Watchdog"),
