@@ -121,6 +121,11 @@ def test_a_trainer_s_stdout_has_no_steps_and_is_no_run_of_its_own(tmp_path, caps
     assert len(listed(tmp_path, capsys)) == count
 
 
+def test_counted_rows_of_few_values_may_be_those_of_another_run(tmp_path, capsys):
+    trainer_log(tmp_path, [0.69 - 0.01 * (i % 4) for i in range(20)])
+    assert len(listed(tmp_path, capsys)) == 2
+
+
 def test_compare_and_triage_count_it_once(tmp_path, capsys):
     for seed in range(2):
         shifted = RETURN + np.random.default_rng(seed).normal(size=len(RETURN))

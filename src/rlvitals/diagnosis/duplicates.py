@@ -9,7 +9,7 @@ training that was repeated with the same tracker, are two runs.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations
@@ -148,23 +148,26 @@ def _is_console_copy(written: Identity, printed: Identity) -> bool:
     shared = printed.outcomes.keys() & written.outcomes.keys()
     if "console" in written.trackers or not shared:
         return False
-    return all(
-        _has_same_steps(written.outcomes[name][0], printed.outcomes[name][0])
-        and np.allclose(written.outcomes[name][1], printed.outcomes[name][1], rtol=5e-3, atol=0)
-        for name in shared
+    pairs = [(written.outcomes[name], printed.outcomes[name]) for name in shared]
+    if not all(
+        len(logged[1]) == len(shown[1]) and np.allclose(logged[1], shown[1], rtol=5e-3, atol=0)
+        for logged, shown in pairs
+    ):
+        return False
+    return all(np.array_equal(logged[0], shown[0]) for logged, shown in pairs) or _is_counted(
+        [shown for _, shown in pairs]
     )
 
 
-def _has_same_steps(written: NDArray[np.int64], printed: NDArray[np.int64]) -> bool:
-    """Return whether the steps are equal, or the printed rows are counted for lack of steps.
+def _is_counted(printed: Sequence[Points]) -> bool:
+    """Return whether rows are counted for lack of a step, and no two trainings share their values.
 
     A Hugging Face trainer prints rows to stdout, and the steps to stderr with its progress bar.
-    Few values may be equal by chance: counted rows are to be ten, as many as prove an outcome.
+    Two runs that fail share their returns: ten different values are equal by no chance.
     """
-    if len(written) != len(printed):
-        return False
-    is_counted = len(printed) >= 10 and bool((np.diff(printed) == 1).all())
-    return is_counted or np.array_equal(written, printed)
+    return all((np.diff(steps) == 1).all() for steps, _ in printed) and any(
+        np.unique(values).size >= 10 for _, values in printed
+    )
 
 
 def _begins_alike(first: Points, second: Points) -> bool:
