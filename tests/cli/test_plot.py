@@ -108,7 +108,8 @@ def test_a_label_too_few_or_too_many_is_wrong_usage(labels, call, tmp_path):
     runs = [trainer_state(tmp_path / mode, mode) for mode in ("psr", "nsr")]
     code, _, errors = call("plot", "--compare", *runs, "--labels", *labels)
     assert code == 2
-    assert f"{len(labels)} labels for 2 runs" in errors
+    count = "1 label" if len(labels) == 1 else f"{len(labels)} labels"
+    assert f"{count} for 2 runs" in errors
     assert not (tmp_path / "training_plots").exists()
 
 

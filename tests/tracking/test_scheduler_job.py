@@ -9,7 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import rlvitals
 from rlvitals.cli import main
 from rlvitals.storage.run_query import job_text
 from rlvitals.tracking import environment
@@ -43,18 +42,21 @@ def test_the_job_of_ray_is_recorded_alone_and_beside_the_scheduler_s(monkeypatch
     assert environment.environment()["RAY_JOB_ID"] == "02000000"
 
 
-def test_the_job_is_recorded_before_the_facts_that_take_time(monkeypatch, tmp_path):
+def test_the_job_is_recorded_before_the_facts_that_take_time(tmp_path):
     """A trial may end before git has answered."""
-    for name, value in SLURM.items():
-        monkeypatch.setenv(name, value)
     git = tmp_path / "bin" / "git"
     git.parent.mkdir()
     git.write_text("#!/bin/sh\nexec sleep 60\n")
     git.chmod(0o755)
-    monkeypatch.setenv("PATH", str(git.parent), prepend=os.pathsep)
-    monkeypatch.setenv("RLVITALS_RECORDING_FACTS", "true")
-    with rlvitals.start(tmp_path / "run") as run:
-        run.log(1, {"return": 1.0})
+    code = "import rlvitals\nwith rlvitals.start('run') as run:\n    run.log(1, {'return': 1.0})\n"
+    variables = {**SLURM, "PATH": f"{git.parent}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "RLVITALS_RECORDING_FACTS": "true", **variables},
+        check=True,
+        timeout=120,
+    )
     more = json.loads((tmp_path / "run" / "run.json").read_text())["more"]
     assert more["job"] == {"scheduler": "Slurm", "id": "4240", "array_index": "2", "node": "node7"}
     assert "facts not recorded in time" in (tmp_path / "run" / "events.jsonl").read_text()

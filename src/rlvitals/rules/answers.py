@@ -298,7 +298,7 @@ def verdict_trend(trace: Trace) -> Standing:
         trend = next((h for h in evaluated if h.state != "unknown"), trend)
     if trend.state == "unknown" and (ordered := few_returns(trace) or rising_evaluations(trace)):
         return ordered
-    if trend.state == "unknown" and succeeds_throughout(trace):
+    if trend.state in {"unknown", "flat"} and succeeds_throughout(trace):
         return replace(trend, state="holding its best", why="")
     right = trace.numbers(ACCURACY.name, MIN_POINTS)
     if trend.state == "unknown" and right is not None and not right.values.any():

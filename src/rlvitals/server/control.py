@@ -99,7 +99,7 @@ class Control:
             )
         try:
             if kind == "kill":
-                signals = kill.kill(RunFolder.open(run.run.root), grace_s=30.0)  # as `rlvitals ask`
+                signals = kill.kill(RunFolder.open(run.run.root), grace_s=30.0)
                 return f"{REQUEST_TEXTS[kind]}: {', '.join(signals.values()) or 'none of them'}."
             if kind == "lower-rate":
                 requests.ask(run.run.root, kind, factor=0.5)
