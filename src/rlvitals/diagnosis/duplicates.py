@@ -104,9 +104,10 @@ def traits(run: Identity) -> tuple[str, ...]:
     openings = [f"{name} {digest.hex()}" for name, digest in run.openings.items()]
     if run.trackers not in ({"console"}, {"rlvitals"}):
         return tuple(openings)
-    steps = {name: _digest(taken, taken, len(taken)) for name, (taken, _) in run.outcomes.items()}
-    counts = (f"{name} at {len(taken)} steps" for name, (taken, _) in run.outcomes.items())
-    return (*openings, *(f"{name} at {digest.hex()}" for name, digest in steps.items()), *counts)
+    for name, (steps, _) in run.outcomes.items():
+        digest = _digest(steps, steps, len(steps))
+        openings += [f"{name} at {digest.hex()}", f"{name} at {len(steps)} steps"]
+    return tuple(openings)
 
 
 def _find_console_copies(runs: Mapping[Key, Identity], copies: Mapping[Key, Key]) -> dict[Key, Key]:
@@ -150,16 +151,16 @@ def _is_console_copy(written: Identity, printed: Identity) -> bool:
         return False
     pairs = [(written.outcomes[name], printed.outcomes[name]) for name in shared]
     if not all(
-        len(logged[1]) == len(shown[1]) and np.allclose(logged[1], shown[1], rtol=5e-3, atol=0)
-        for logged, shown in pairs
+        len(logged[1]) == len(console[1]) and np.allclose(logged[1], console[1], rtol=5e-3, atol=0)
+        for logged, console in pairs
     ):
         return False
-    return all(np.array_equal(logged[0], shown[0]) for logged, shown in pairs) or _is_counted(
-        [shown for _, shown in pairs]
-    )
+    if all(np.array_equal(logged[0], console[0]) for logged, console in pairs):
+        return True
+    return _has_no_steps([console for _, console in pairs])
 
 
-def _is_counted(printed: Sequence[Points]) -> bool:
+def _has_no_steps(printed: Sequence[Points]) -> bool:
     """Return whether rows are counted for lack of a step, and no two trainings share their values.
 
     A Hugging Face trainer prints rows to stdout, and the steps to stderr with its progress bar.

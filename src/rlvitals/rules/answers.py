@@ -353,8 +353,8 @@ def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
     if rebound is None and (loss := loss_from_best(trace, *picked, trend)) is not None:
         return loss
     if trend.state == "flat" and not trend.sags:
-        early = early_level(trace, trend, picked[1])
-        return flat_by_blocks(trace, trend, values) if early is trend else early
+        level = early_level(trace, trend, picked[1])
+        return flat_by_blocks(trace, trend, values) if level is trend else level
     if trend.state == "unknown" and not beyond(trace, trend.metric, values, trend.last):
         return judge_unclear(trace, trend, picked[1])
     return trend

@@ -208,5 +208,5 @@ def _is_running_mean(trace: Trace, name: str, series: Series) -> bool:
     if episodes(trace, name) > 1:
         return True
     measured = trace.measured.get(name)
-    words = "" if measured is None else f"{name} {measured.key} {measured.how}"
-    return bool(MEAN_WORDS.search(words)) and episodes_per_point(trace, name, series) <= 1
+    text = "" if measured is None else f"{name} {measured.key} {measured.how}"
+    return bool(MEAN_WORDS.search(text)) and episodes_per_point(trace, name, series) <= 1

@@ -89,8 +89,8 @@ class RolloutLog:
                 self._write_frame(samples)
             except Exception as error:  # noqa: BLE001 - the recorder counts and goes on
                 reason = error.strerror if isinstance(error, OSError) else ""
-                lost = quantity(len(samples), "rollout")
-                self._note(f"{lost} not recorded: {reason or error_text(error)}")
+                count = quantity(len(samples), "rollout")
+                self._note(f"{count} not recorded: {reason or error_text(error)}")
 
     def _write_frame(self, samples: Iterable[Sample]) -> None:
         lines = (json.dumps(_clean("", sample), ensure_ascii=False) for sample in samples)

@@ -48,7 +48,7 @@ def _tally(runs: Sequence[Judged]) -> str:
     """Return the number of runs by verdict, worst first: "3 runs: 1 failed, 2 learning"."""
     verdicts = [_verdict(result).plain for _, result in worst_first(runs)]
     order = sorted({*verdicts}, key=verdicts.index)
-    counts = ", ".join(f"{verdicts.count(word):,} {word}" for word in order)
+    counts = ", ".join(f"{verdicts.count(verdict):,} {verdict}" for verdict in order)
     return f"{quantity(len(verdicts), 'run')}: {counts}"
 
 

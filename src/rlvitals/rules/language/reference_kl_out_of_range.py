@@ -171,11 +171,11 @@ def _below_teacher(trace: Trace) -> Finding | None:
         return None
     outcome_trend = learning_trend(trace)
     evidence, counter = sides(outcome_trend)
-    grave = negative.mean < warns or outcome_trend.stalls
+    is_severe = negative.mean < warns or outcome_trend.stalls
     return Finding(
         f"KL to the teacher averages {negative.mean:.3g} nats per token over the last"
         f" {negative.updates} updates: below zero, which no KL can be",
-        severity=Severity.WARNING if grave else Severity.NOTE,
+        severity=Severity.WARNING if is_severe else Severity.NOTE,
         metric=KL_TO_TEACHER.name,
         began=negative.first_step,
         ended=int(kl.steps[-1]),
