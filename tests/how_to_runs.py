@@ -85,6 +85,11 @@ def make(folder):
     runs = folder / "runs"
     for name in ("my_run", "walk"):
         record(runs / name)
+    keeper = rlvitals.lab.Keeper(runs / "my_run", total_steps=400)
+    keeper.update(0)
+    keeper.chunk(1, status="completed")
+    keeper.update(400)
+    keeper.finish("completed")
     for position, name in enumerate(("first", "second", "candidate", "nightly", "a0", "a1")):
         table(runs / name, 300 + position)
     for group, level in {"ppo": 400, "sac": 300}.items():

@@ -18,6 +18,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import tomllib
 from dataclasses import dataclass
@@ -188,11 +189,16 @@ def check_names(code):
 
 def execute(line, folder):
     """Execute a command; what goes on until it is stopped looks once."""
+    if line.startswith("jq ") and shutil.which("jq") is None:
+        return
     line = re.sub(r" --every \S+", "", line).replace("--until-end", "--once")
     line = line.replace(" /mnt/", f" {folder}/mnt/")
     if re.match(r"rlvitals follow (?!.*--once)", line):
         line += " --once"
-    if re.search(r"rlvitals(\.trainers|\.language| train)", line) and "--quick-test" not in line:
+    if (
+        re.search(r"(?<!import )rlvitals(\.trainers|\.language| train)", line)
+        and "--quick-test" not in line
+    ):
         line += next(flags for part, flags in SHORTER.items() if part in line)
     if re.match(r"rlvitals (serve|watch|mcp)", line):
         code = interrupt(line, folder)
@@ -283,6 +289,8 @@ def workspace(made, tmp_path, monkeypatch, page):
         how_to_runs.trainer_state(folder / "outputs" / "nsr-run")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HOME", str(folder))
+    programs = Path(sys.executable).parent  # where the package is installed
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
     return folder
 
 
