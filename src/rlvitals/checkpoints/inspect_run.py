@@ -13,7 +13,7 @@ from pathlib import Path
 from rlvitals.checkpoints import disk, huggingface, naming, other_trainers, provenance, retention
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest, NotSealed, UnreadableCheckpoint
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.storage import holds
 from rlvitals.storage.run_folder import RUN_FILE, About, read_about
 from rlvitals.tracking import other_processes
@@ -343,7 +343,7 @@ def _explain_choice(
 
 def _explain_no_choice(entries: Sequence[CheckpointStatus], other_files: Sequence[str]) -> str:
     if not entries and other_files:
-        count = f"{len(other_files)} checkpoint{'s' if len(other_files) > 1 else ''}"
+        count = quantity(len(other_files), "checkpoint")
         return f"another program saved {count}, without a seal; the last is {other_files[-1]}"
     if not entries:
         return "there is no checkpoint: a run starts afresh"

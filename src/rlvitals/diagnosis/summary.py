@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from rlvitals.errors import quantity
 from rlvitals.metrics.absence import find_sibling
 from rlvitals.metrics.catalogue import exploration, policy, value
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE
@@ -101,7 +102,7 @@ def _absence(trace: Trace, topic: str, text: str, *wanted: Metric) -> Sentence:
     subject, _, so = text.partition(": ")
     if logged is not None:
         metric, count = logged
-        subject = f"{metric.title} has {count} number{'s' if count > 1 else ''}, too few"
+        subject = f"{metric.title} has {quantity(count, 'number')}, too few"
         if count >= MIN_CHANGE_VALUES:
             subject = f"Of the {topic}, only {metric.title} is logged"
     elif topic == "KL" and any(name.startswith("policy/kl_") for name in trace.series):

@@ -10,6 +10,7 @@ from pathlib import Path
 from rlvitals.checkpoints import naming
 from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import Context
+from rlvitals.errors import quantity
 from rlvitals.following.duration_text import format_duration
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
@@ -126,8 +127,7 @@ def _describe_content(folder: Path, time_s: float) -> str:
     except OSError:
         return ""
     if steps:
-        more = "s" if len(steps) > 1 else ""
-        return f"{len(steps)} checkpoint{more}, the last of step {steps[-1]:,}, {age} old"
+        return f"{quantity(len(steps), 'checkpoint')}, the last of step {steps[-1]:,}, {age} old"
     logs = [
         name
         for name in names

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import Context
+from rlvitals.errors import quantity
 from rlvitals.rules.rule import Severity
 
 MAX_OFFLINE_RUNS = 3
@@ -24,7 +25,7 @@ def check_offline_runs(context: Context) -> Iterable[Problem]:
     more = (
         [f"and {len(waiting) - MAX_OFFLINE_RUNS} more"] if len(waiting) > MAX_OFFLINE_RUNS else []
     )
-    runs = f"{len(waiting)} offline run{'s' if len(waiting) > 1 else ''} of W&B"
+    runs = f"{quantity(len(waiting), 'offline run')} of W&B"
     yield Problem(
         Severity.NOTE,
         f"{runs} never sent: the dashboard does not have {'them' if len(waiting) > 1 else 'it'}",

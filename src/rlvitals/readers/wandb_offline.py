@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rlvitals.errors import quantity
 from rlvitals.readers.formats.columns import NAN, Columns
 from rlvitals.readers.formats.json_lines import flatten, parse_object
 from rlvitals.readers.formats.leveldb_log import LEVELDB_HEADER, Format, Records
@@ -258,22 +259,18 @@ class _Run:
         """Return notes for the user."""
         notes = [NO_EXIT_NOTE] if self._exit_code is None else []
         if self._malformed:
-            notes.append(f"{_format_count(self._malformed, 'record')} could not be understood")
+            notes.append(f"{quantity(self._malformed, 'record')} could not be understood")
         if self._homeless:
-            notes.append(f"{_format_count(self._homeless, 'history row')} refused: no step in them")
+            notes.append(f"{quantity(self._homeless, 'history row')} refused: no step in them")
         if self._media:
             key, kind = next(iter(self._media.items()))
             example = f"{key}, of the kind {kind}"
-            notes.append(f"{_format_count(len(self._media), 'key')} of media not read: {example}")
+            notes.append(f"{quantity(len(self._media), 'key')} of media not read: {example}")
         axes = sorted({m for m in self._steps.defined.values() if m and m != self._steps.main})
         notes += [f"keys defined to be over `{axis}` stand at its steps" for axis in axes]
         if self._steps.main not in (None, WANDB_STEP):
             notes.append(f"steps are those of `{self._steps.main}`")
         return notes
-
-
-def _format_count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _unwrap_value(value: object) -> object:

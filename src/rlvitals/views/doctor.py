@@ -5,7 +5,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from rlvitals.doctor.check import Check, Examination, Problem
-from rlvitals.errors import harmless
+from rlvitals.errors import harmless, quantity
 from rlvitals.rules.rule import Severity
 from rlvitals.views import phrases
 from rlvitals.views.console import grid
@@ -25,18 +25,14 @@ def _answer(examination: Examination) -> Text:
     problems = [trouble for _, trouble in examination.troubles if trouble.severity > Severity.NOTE]
     if not problems:
         suffix = (
-            f", {_count(len(examination.troubles), 'thing')} to know"
+            f", {quantity(len(examination.troubles), 'thing')} to know"
             if examination.troubles
             else ""
         )
         return Text.assemble(("Nothing is wrong", "bold green"), f" with {path}{suffix}.")
     colour = phrases.SEVERITY_COLOURS[problems[0].severity]
-    summary = f"{_count(len(problems), 'thing')} {'is' if len(problems) == 1 else 'are'} wrong"
+    summary = f"{quantity(len(problems), 'thing')} {'is' if len(problems) == 1 else 'are'} wrong"
     return Text.assemble((summary, f"bold {colour}"), f" with {path}.")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _trouble(check: Check, trouble: Problem) -> RenderableType:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rlvitals.diagnosis.baseline import FAILED, UNTOLD, Gone, Judged, entries
 from rlvitals.diagnosis.engine import Diagnosis
-from rlvitals.errors import harmless, join_first
+from rlvitals.errors import harmless, join_first, quantity
 
 Read = Sequence[tuple[str, Diagnosis]]  # runs by name
 MAX_LISTED_CHANGES = 12  # findings in one message
@@ -18,7 +18,7 @@ def describe_baseline(file: Path, runs: Sequence[Judged]) -> str:
     """Return the number of findings and runs in a baseline as a sentence."""
     count = sum(len(entries(run.found)) for run in runs)
     run_count = sum(bool(entries(run.found)) for run in runs)
-    return f"{file} holds {_findings(count)} of {run_count} run{'' if run_count == 1 else 's'} now"
+    return f"{file} holds {quantity(count, 'finding')} of {quantity(run_count, 'run')} now"
 
 
 def baseline_lines(runs: Read, missing_by_file: Mapping[str, Sequence[Gone]]) -> list[str]:
@@ -77,7 +77,3 @@ def render_messages(messages: Sequence[str]) -> RenderableType:
     for line in messages:
         text.append(f"\n{harmless(line)}", "" if line.startswith("new: ") else "dim")
     return text
-
-
-def _findings(count: int) -> str:
-    return f"{count:,} finding{'' if count == 1 else 's'}"

@@ -157,7 +157,7 @@ def status(watch: Watch, now_s: float) -> str:
     if unjudged and runs > 1:
         states += f"{', ' if states else ''}{unjudged:,} not judged yet"
     states = states if runs != 1 else next(state for state, count in counts.items() if count)
-    return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{age_text}"
+    return f"{clock(now_s)}  {quantity(runs, 'run')}: {states}{age_text}"
 
 
 def clock(seconds: float) -> str:
@@ -170,7 +170,7 @@ def _discovery(change: changes.Found) -> Text:
     sources = ", ".join(change.sources)
     if not change.points:
         return text.append(f": {sources}, no row yet", "default")
-    metrics = f"{change.metrics:,} metric{'' if change.metrics == 1 else 's'}"
+    metrics = quantity(change.metrics, "metric")
     text.append(f": {sources}, {metrics}, {quantity(change.points, 'point')}", "default")
     return text.append(f", at step {change.step or 0:,}", "default")
 

@@ -157,11 +157,7 @@ def false_alarm_rate(case: Case, profile: Profile) -> str:
     rate = case.rate
     healthy_runs = rate.healthy if rate else 0
     if case.has_severity_cap:
-        runs = (
-            "no healthy run"
-            if not healthy_runs
-            else f"{healthy_runs} healthy run{'s' if healthy_runs > 1 else ''}"
-        )
+        runs = quantity(healthy_runs, "healthy run") if healthy_runs else "no healthy run"
         kind = "of this family" if is_known else "like it"
         return f"held at a note: measured on {runs} {kind}, {ENOUGH} are needed"
     if rate is None or not healthy_runs or case.severity is Severity.NOTE:
@@ -253,7 +249,7 @@ def counts(diagnosis: Diagnosis) -> str:
     """Count the findings by severity: "1 error, 2 warnings"; "no findings"."""
     severity_counts = Counter(finding.severity for _, finding in diagnosis.findings)
     texts = [
-        f"{severity_counts[s]} {s.name.lower()}{'s' if severity_counts[s] > 1 else ''}"
+        quantity(severity_counts[s], s.name.lower())
         for s in sorted(Severity, reverse=True)
         if severity_counts[s]
     ]
@@ -308,7 +304,7 @@ def _in_part(trace: Trace, name: str) -> str:
 
 def log_suggestion(trace: Trace, missing: Wanted) -> str:
     """Return a missing metric, named as in the run's framework, and the rules it enables."""
-    rules = f"{missing.rules} more rule{'s' if missing.rules > 1 else ''} could judge"
+    rules = f"{quantity(missing.rules, 'more rule')} could judge"
     return f"{_key(trace, missing)} and {rules}"
 
 

@@ -15,7 +15,7 @@ from rlvitals.checkpoints.inspect_run import CheckpointState, Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, Chunk
 from rlvitals.checkpoints.transfer.byte_text import format_bytes
 from rlvitals.diagnosis.status import BESIDE, BRIEF, Change, Standing
-from rlvitals.errors import harmless, join_first
+from rlvitals.errors import harmless, join_first, quantity
 from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_query import job_text
@@ -230,7 +230,7 @@ def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
             Text(harmless(name), "dim"), Text(change(entry)), Text(_line(entry, trace), "cyan")
         )
     hidden_count = len(standing.changes) - len(entries)
-    note = f"{hidden_count} more metric{'s' if hidden_count > 1 else ''}: -v"
+    note = f"{quantity(hidden_count, 'more metric')}: -v"
     notes = [Text(note, "dim")] if hidden_count else []
     return [Text(), rows, *notes]
 

@@ -155,8 +155,8 @@ def _coverage_rows(diagnosis: Diagnosis, *, verbose: bool) -> RenderableType:
     if verbose:
         _add_undecided_rows(rows, diagnosis)
     elif diagnosis.undecided:
-        count = len(diagnosis.undecided)
-        text = f"{count} rule{'s' if count > 1 else ''}: -v prints what is missing"
+        count = quantity(len(diagnosis.undecided), "rule")
+        text = f"{count}: -v prints what is missing"
         rows.add_row(Text("cannot judge", "dim"), Text(text))
     if unmapped := phrases.unmapped_text(trace):
         rows.add_row(Text("not mapped", "dim"), Text(harmless(unmapped)))

@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from rlvitals.errors import quantity
 from rlvitals.readers.formats.columns import json_number
 from rlvitals.readers.formats.lines import Lines, Position
 from rlvitals.readers.formats.rows import Refusals
@@ -80,7 +81,7 @@ class Nulls:
             f" and {len(ranked) - MAX_NULL_KEYS} more keys" if len(ranked) > MAX_NULL_KEYS else ""
         )
         total = self._counts.total()
-        return [f"{total:,} null{'' if total == 1 else 's'} left out: {keys}{more}"]
+        return [f"{quantity(total, 'null')} left out: {keys}{more}"]
 
 
 class Objects:

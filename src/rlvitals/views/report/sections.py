@@ -193,8 +193,7 @@ def coverage_section(coverage: Unjudged) -> Section:
             )
         )
     if coverage.notes:
-        count = len(coverage.notes)
-        title = f"{count} note{'s' if count > 1 else ''} on how it was read"
+        title = f"{quantity(len(coverage.notes), 'note')} on how it was read"
         blocks.append(fold(title, details(coverage.notes)))
     return section("What could not be judged", *blocks)
 
