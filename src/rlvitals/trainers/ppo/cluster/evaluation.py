@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvitals.errors import quantity
 from rlvitals.trainers.ppo.cluster.baselines import Policy
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig, CurriculumConfig, SafetyConfig
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
@@ -151,7 +150,7 @@ def sentence(results: Mapping[str, Sequence[Evaluation]], name: str = "ppo") -> 
     """Return one sentence: a scheduler's mean and p95 against the best of the others in each."""
     rivals = {rival: each for rival, each in results.items() if rival != name}
     mine, count = results[name], len(results[name])
-    streams = f"{quantity(count, 'stream')} of held-out arrivals"
+    streams = f"{count} stream{'s' if count > 1 else ''} of held-out arrivals"
     clauses = []
     for metric, label in (("mean", "mean latency"), ("p95", "p95 latency")):
         text = f"a {label} of {_mean(mine, metric):.2f} s"
