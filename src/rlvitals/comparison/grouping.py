@@ -91,15 +91,12 @@ def _resolve_keys(members: Sequence[Member], by: Sequence[str]) -> list[str]:
     keys = []
     for name in by:
         matches = sorted(key for key in settings if key.rpartition("/")[2] == name)
-        canonical_name = lookup.setting(
-            frameworks.GENERIC, name
-        )  # "lr" of RLlib is its learning_rate
         if name in settings or name == PATH_KEY:
             keys.append(name)
         elif matches:
             keys.append(matches[0])
-        elif canonical_name and canonical_name in settings:
-            keys.append(canonical_name)
+        elif (canonical_name := lookup.setting(frameworks.GENERIC, name)) in settings:
+            keys.append(canonical_name)  # "lr" of RLlib is its learning_rate
         else:
             hint = (
                 nearest(name, {*settings, PATH_KEY})

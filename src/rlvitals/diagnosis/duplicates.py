@@ -98,16 +98,14 @@ def find(runs: Mapping[Key, Identity]) -> dict[Key, Key]:
 def traits(run: Identity) -> tuple[str, ...]:
     """Return short texts; a recorded run and another log that share none are not one training.
 
-    A copy shares the opening of an outcome; one that was only printed, rounded, shares its steps,
-    or their number.
+    A copy shares the opening of an outcome; one that was only printed, rounded or without steps,
+    shares their number.
     """
     openings = [f"{name} {digest.hex()}" for name, digest in run.openings.items()]
     if run.trackers not in ({"console"}, {"rlvitals"}):
         return tuple(openings)
-    for name, (steps, _) in run.outcomes.items():
-        digest = _digest(steps, steps, len(steps))
-        openings += [f"{name} at {digest.hex()}", f"{name} at {len(steps)} steps"]
-    return tuple(openings)
+    counts = (f"{name} at {len(steps)} steps" for name, (steps, _) in run.outcomes.items())
+    return (*openings, *counts)
 
 
 def _find_console_copies(runs: Mapping[Key, Identity], copies: Mapping[Key, Key]) -> dict[Key, Key]:

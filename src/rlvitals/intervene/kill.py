@@ -22,10 +22,9 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
     here, OSError.
     """
     requests.check_running(folder)
-    processes = exit_reason.read(folder.path, events.read(folder.events_path).events).open
     descriptors = {
         process.pid: descriptor
-        for process in processes
+        for process in _visible_processes(folder)
         if (descriptor := _find_descriptor(process)) is not None
     }
     if not descriptors:
@@ -48,17 +47,21 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
 
 def has_process(folder: RunFolder) -> bool:
     """Return whether a process of the run's last attempt runs on this machine. Raises OSError."""
+    return any(map(liveness.is_running, _visible_processes(folder)))
+
+
+def _visible_processes(folder: RunFolder) -> list[Process]:
+    """Return the open processes that can be seen on this machine, without this one."""
     processes = exit_reason.read(folder.path, events.read(folder.events_path).events).open
-    return any(
-        liveness.is_visible(process) and process.pid != os.getpid() and liveness.is_running(process)
+    return [
+        process
         for process in processes
-    )
+        if liveness.is_visible(process) and process.pid != os.getpid()
+    ]
 
 
 def _find_descriptor(process: Process) -> int | None:
-    """Return a descriptor of a process of this machine; None where it does not run here."""
-    if not liveness.is_visible(process) or process.pid == os.getpid():
-        return None
+    """Return a descriptor of a visible process; None where it has ended."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:

@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from rlvitals.rules.curves import MIN_DIP_ERRORS, gain_after_dip, only_fell, plainly_falls
 from rlvitals.rules.episode_window import (
     MEAN_WORDS,
+    describe_measure,
     episodes,
     episodes_per_point,
     scatter_of_window,
@@ -207,6 +208,5 @@ def _is_running_mean(trace: Trace, name: str, series: Series) -> bool:
         return False
     if episodes(trace, name) > 1:
         return True
-    measured = trace.measured.get(name)
-    text = "" if measured is None else f"{name} {measured.key} {measured.how}"
-    return bool(MEAN_WORDS.search(text)) and episodes_per_point(trace, name, series) <= 1
+    is_mean = MEAN_WORDS.search(describe_measure(trace, name)) is not None
+    return is_mean and episodes_per_point(trace, name, series) <= 1

@@ -53,17 +53,21 @@ def window_points(trace: Trace, name: str, series: Series) -> float | None:
     return max(episodes(trace, name) * length / spacing, 1.0)
 
 
+def describe_measure(trace: Trace, name: str) -> str:
+    """Return a metric's name, its key and how it is measured; empty where no table knows it."""
+    measured = trace.measured.get(name)
+    return "" if measured is None else f"{name} {measured.key} {measured.how}"
+
+
 def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
     """Return the number of episodes that end between two points of a mean; 1 where not known.
 
     The steps between two points over the length of an episode, or the episodes themselves where
     the log counts them. A mean over a window holds no more than the window does.
     """
-    measured = trace.measured.get(name)
-    if measured is None or len(series) < POINTS:
-        return 1.0
-    words = f"{name} {measured.key} {measured.how}"
-    if not MEAN_WORDS.search(words) or SEPARATE_EPISODE_WORDS.search(words):
+    description = describe_measure(trace, name)
+    is_mean = MEAN_WORDS.search(description) and not SEPARATE_EPISODE_WORDS.search(description)
+    if not is_mean or len(series) < POINTS:
         return 1.0
     count = float(np.median(np.diff(series.steps)))
     if trace.step_unit != "episodes":

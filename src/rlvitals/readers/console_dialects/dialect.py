@@ -29,6 +29,13 @@ def mean_and_std(numbers: Sequence[float]) -> tuple[float, float]:
         return float(np.mean(numbers)), std
 
 
+def reward_pairs(name: str, rewards: Sequence[float]) -> list[Pair]:
+    """Return the mean of a batch's rewards under TRL's key, and of several their spread."""
+    mean, std = mean_and_std(rewards)
+    pairs = [(f"rewards/{name}/mean", mean)]
+    return [*pairs, (f"rewards/{name}/std", std)] if len(rewards) > 1 else pairs
+
+
 @dataclass(slots=True)
 class Progress:
     """The progress bar that counts the run's steps."""

@@ -11,7 +11,7 @@ before the line of their step or after it: the first of the log tells.
 import re
 from dataclasses import dataclass, field
 
-from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, mean_and_std, number
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number, reward_pairs
 from rlvitals.readers.formats.columns import NAN
 
 DECIMAL_NUMBER = r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,3})?|nan|inf))"
@@ -129,10 +129,7 @@ class SampleModes:
         numbers = [n for cell in cells.strip("[]").split(",") if (n := number(cell)) is not None]
         if not numbers:
             return
-        mean, std = mean_and_std(numbers)
-        pairs = [(f"rewards/{name}/mean", mean)]
-        if len(numbers) > 1:
-            pairs.append((f"rewards/{name}/std", std))
+        pairs = reward_pairs(name, numbers)
         if self.step is not None and not self.lists_lead:
             page.add(self.step, pairs, "steps")
             return

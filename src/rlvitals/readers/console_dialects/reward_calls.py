@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from rlvitals.readers.console_dialects.dialect import Dialect, Page, mean_and_std, number
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, number, reward_pairs
 
 
 @dataclass(slots=True)
@@ -49,11 +49,7 @@ class RewardCalls:
         function = self.call[1]
         self.calls[function] = self.calls.get(function, 0) + 1
         page.shared.notes["rewards of single completions: averaged over each call"] = None
-        mean, std = mean_and_std(rewards)
-        pairs = [(f"rewards/{function}_reward/mean", mean)]
-        if len(rewards) > 1:
-            pairs.append((f"rewards/{function}_reward/std", std))
-        page.add(self.calls[function], pairs, "calls")
+        page.add(self.calls[function], reward_pairs(f"{function}_reward", rewards), "calls")
 
 
 DIALECT = Dialect(

@@ -45,7 +45,7 @@ by rounding.
 - huggingface/trl v0.11.4, ppo_trainer.py, step: warns where mean KL falls below -1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -136,21 +136,45 @@ def _negative(trace: Trace, course: Course) -> Answer | None:
     per_sequence = KL_TO_REFERENCE.name in trace
     name = KL_TO_REFERENCE.name if per_sequence else course.metric
     kl = trace[name].finite() if per_sequence else course.series
-    rounding, warns = SEQUENCE if per_sequence else TOKEN
+    rounding, _ = SEQUENCE if per_sequence else TOKEN
     negative = reference.below_zero(kl, rounding.value) if len(kl) >= LEAST_NEGATIVE else None
     if negative is None:
         return None
     if not np.isfinite(negative.high):
         return Undecided("KL is negative, but too sluggish to tell a level from noise")
+    return _negative_finding(trace, name, kl, negative, model="the reference")
+
+
+def _below_teacher(trace: Trace) -> Finding | None:
+    name = KL_TO_TEACHER.name
+    kl = trace.numbers(name, LEAST_NEGATIVE)
+    negative = None if kl is None else reference.below_zero(kl, TOKEN[0].value)
+    if kl is None or negative is None or not np.isfinite(negative.high):
+        return None
+    return replace(
+        _negative_finding(trace, name, kl, negative, model="the teacher"),
+        causes=(
+            "a reverse KL over the likeliest tokens alone, which leaves mass out",
+            *NEGATIVE_CAUSES,
+        ),
+        remedies=("keep more of the teacher's tokens", *NEGATIVE_REMEDIES),
+    )
+
+
+def _negative_finding(
+    trace: Trace, name: str, kl: Series, negative: reference.Negative, *, model: str
+) -> Finding:
+    """Return the finding of a KL to `model` whose mean is below zero."""
+    per_sequence = name == KL_TO_REFERENCE.name
+    unit = "nats per sequence" if per_sequence else "nats per token"
+    rounding, warns = SEQUENCE if per_sequence else TOKEN
     outcome_trend = learning_trend(trace)
     evidence, counter = sides(outcome_trend)
-    unit = "nats per sequence" if per_sequence else "nats per token"
+    is_severe = negative.mean < warns or outcome_trend.stalls
     return Finding(
-        f"KL to the reference averages {negative.mean:.3g} {unit} over the last {negative.updates} "
+        f"KL to {model} averages {negative.mean:.3g} {unit} over the last {negative.updates} "
         "updates: below zero, which no KL can be",
-        severity=Severity.WARNING
-        if negative.mean < warns or outcome_trend.stalls
-        else Severity.NOTE,
+        severity=Severity.WARNING if is_severe else Severity.NOTE,
         metric=name,
         began=negative.first_step,
         ended=int(kl.steps[-1]),
@@ -160,34 +184,6 @@ def _negative(trace: Trace, course: Course) -> Answer | None:
         counter=counter,
         causes=NEGATIVE_CAUSES,
         remedies=NEGATIVE_REMEDIES,
-    )
-
-
-def _below_teacher(trace: Trace) -> Finding | None:
-    kl = trace.numbers(KL_TO_TEACHER.name, LEAST_NEGATIVE)
-    rounding, warns = TOKEN
-    negative = None if kl is None else reference.below_zero(kl, rounding.value)
-    if kl is None or negative is None or not np.isfinite(negative.high):
-        return None
-    outcome_trend = learning_trend(trace)
-    evidence, counter = sides(outcome_trend)
-    is_severe = negative.mean < warns or outcome_trend.stalls
-    return Finding(
-        f"KL to the teacher averages {negative.mean:.3g} nats per token over the last"
-        f" {negative.updates} updates: below zero, which no KL can be",
-        severity=Severity.WARNING if is_severe else Severity.NOTE,
-        metric=KL_TO_TEACHER.name,
-        began=negative.first_step,
-        ended=int(kl.steps[-1]),
-        observed=negative.mean,
-        bound=rounding,
-        evidence=(f"the interval of that mean ends at {negative.high:.3g}", *evidence),
-        counter=counter,
-        causes=(
-            "a reverse KL over the likeliest tokens alone, which leaves mass out",
-            *NEGATIVE_CAUSES,
-        ),
-        remedies=("keep more of the teacher's tokens", *NEGATIVE_REMEDIES),
     )
 
 
