@@ -192,7 +192,7 @@ def test_one_that_is_pinned_later_stays(tmp_path):
     save(one, 20)
     save(one, 30)
     assert there(tmp_path) == [10, 30]
-    with pytest.raises(BadCheckpoint, match="never sealed"):
+    with pytest.raises(BadCheckpoint, match="no such checkpoint"):
         one.pin(20)
 
 

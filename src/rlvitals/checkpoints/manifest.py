@@ -159,6 +159,9 @@ def read(folder: Path, step: int | None = None) -> Manifest:
     try:
         data = read_regular(path)
     except FileNotFoundError:
+        if not folder.is_dir():
+            hint = f"rlvitals checkpoints {folder.parent}"
+            raise NotSealed("there is no such checkpoint", where=str(folder), hint=hint) from None
         raise NotSealed("it was never sealed: no manifest", where=str(folder)) from None
     except (NotAFile, NotADirectoryError) as error:
         raise BadCheckpoint(

@@ -14,7 +14,7 @@ examples:
   rlvitals evaluate outputs/ppo --checkpoint best
   rlvitals evaluate runs/cartpole --episodes 100 --json
   rlvitals evaluate runs/sums --base
-  rlvitals evaluate runs/sums --checkpoint 100 --samples 256
+  rlvitals evaluate runs/sums --checkpoint 250 --samples 256
 """
 
 import json
