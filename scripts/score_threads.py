@@ -7,10 +7,12 @@ reads counts as silent.
 
 The threads of repositories whose name has a SHA-256 with an even first byte are `dev` and may be
 looked at with `--show`; the others, `test`, give counts alone, and so does `threads-4.csv`, a later
-list, `new4`, which `--show` takes with `--reveal` alone: that ends it.
+list, `new4`, which `--show` takes with `--reveal` alone: that ends it. `threads-6.csv` is halved by
+the addresses of its threads, since most are of different repositories with an odd byte: `dev6` may
+be looked at, `new6` gives counts.
 
-    scripts/score_threads.py EXCERPTS          # the counts of both halves and of the later list
-    scripts/score_threads.py EXCERPTS --show   # and each thread of the dev half
+    scripts/score_threads.py EXCERPTS          # the counts of each half of each list
+    scripts/score_threads.py EXCERPTS --show   # and each thread of the dev halves
 """
 
 import argparse
@@ -25,6 +27,7 @@ import rlvitals
 LIST = Path(__file__).resolve().parent.parent / "faults" / "real" / "threads" / "threads.csv"
 LATER_LIST = LIST.with_name("threads-4.csv")
 LATER = "new4"
+SIXTH_LIST = LIST.with_name("threads-6.csv")
 HALVES = ("dev", "test")
 UNKNOWN = "none that I know"
 HEALTHY = "healthy"
@@ -64,9 +67,9 @@ class Score:
         return any(rule in RULES[mechanism] for rule in self.rules[:ranks])
 
 
-def half(repository: str) -> str:
-    """Return the half that a repository belongs to, whatever its capital letters."""
-    return HALVES[hashlib.sha256(repository.lower().encode()).digest()[0] % 2]
+def half(name: str) -> int:
+    """Return 0 or 1, the half that a repository or an address belongs to, in any case."""
+    return hashlib.sha256(name.lower().encode()).digest()[0] % 2
 
 
 def judge(excerpts: Path, row: Mapping[str, str]) -> Score:
@@ -118,10 +121,12 @@ def main() -> int:
     if args.show and not args.reveal and args.list.name == LATER_LIST.name:
         parser.error(f"--show would show single threads of {LATER}: add --reveal to end it")
     rows = read_list(args.list)
-    parts = {part: [row for row in rows if half(row["repository"]) == part] for part in HALVES}
+    parts = {name: [r for r in rows if half(r["repository"]) == i] for i, name in enumerate(HALVES)}
     if args.list == LIST:
         parts[LATER] = read_list(LATER_LIST)
-    shown = {"dev", LATER} if args.reveal else {"dev"}
+        for i, name in enumerate(("dev6", "new6")):
+            parts[name] = [row for row in read_list(SIXTH_LIST) if half(row["url"]) == i]
+    shown = {"dev", "dev6", LATER} if args.reveal else {"dev", "dev6"}
     for part, listed in parts.items():
         scores = [judge(args.excerpts, row) for row in listed]
         print_counts(part, scores)
