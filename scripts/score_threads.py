@@ -7,9 +7,8 @@ reads counts as silent.
 
 The threads of repositories whose name has a SHA-256 with an even first byte are `dev` and may be
 looked at with `--show`; the others, `test`, give counts alone, and so does `threads-4.csv`, a later
-list, `new4`, which `--show` takes with `--reveal` alone: that ends it. `threads-6.csv` is halved by
-the addresses of its threads, since most are of different repositories with an odd byte: `dev6` may
-be looked at, `new6` gives counts.
+list, `new4`, which `--show` takes with `--reveal` alone: that ends it. `threads-6.csv` is
+too short for halves and may be looked at, as `dev6`.
 
     scripts/score_threads.py EXCERPTS          # the counts of each half of each list
     scripts/score_threads.py EXCERPTS --show   # and each thread of the dev halves
@@ -67,9 +66,9 @@ class Score:
         return any(rule in RULES[mechanism] for rule in self.rules[:ranks])
 
 
-def half(name: str) -> int:
-    """Return 0 or 1, the half that a repository or an address belongs to, in any case."""
-    return hashlib.sha256(name.lower().encode()).digest()[0] % 2
+def half(repository: str) -> str:
+    """Return the half that a repository belongs to, whatever its capital letters."""
+    return HALVES[hashlib.sha256(repository.lower().encode()).digest()[0] % 2]
 
 
 def judge(excerpts: Path, row: Mapping[str, str]) -> Score:
@@ -121,11 +120,11 @@ def main() -> int:
     if args.show and not args.reveal and args.list.name == LATER_LIST.name:
         parser.error(f"--show would show single threads of {LATER}: add --reveal to end it")
     rows = read_list(args.list)
-    parts = {name: [r for r in rows if half(r["repository"]) == i] for i, name in enumerate(HALVES)}
-    if args.list == LIST:
-        parts[LATER] = read_list(LATER_LIST)
-        for i, name in enumerate(("dev6", "new6")):
-            parts[name] = [row for row in read_list(SIXTH_LIST) if half(row["url"]) == i]
+    parts = {part: [row for row in rows if half(row["repository"]) == part] for part in HALVES}
+    if args.list == SIXTH_LIST:
+        parts = {"dev6": rows}
+    elif args.list == LIST:
+        parts |= {LATER: read_list(LATER_LIST), "dev6": read_list(SIXTH_LIST)}
     shown = {"dev", "dev6", LATER} if args.reveal else {"dev", "dev6"}
     for part, listed in parts.items():
         scores = [judge(args.excerpts, row) for row in listed]
