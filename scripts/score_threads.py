@@ -7,10 +7,11 @@ reads counts as silent.
 
 The threads of repositories whose name has a SHA-256 with an even first byte are `dev` and may be
 looked at with `--show`; the others, `test`, give counts alone, and so does `threads-4.csv`, a later
-list, `new4`, which `--show` takes with `--reveal` alone: that ends it.
+list, `new4`, which `--show` takes with `--reveal` alone: that ends it. `threads-6.csv` is
+too short for halves and may be looked at, as `dev6`.
 
-    scripts/score_threads.py EXCERPTS          # the counts of both halves and of the later list
-    scripts/score_threads.py EXCERPTS --show   # and each thread of the dev half
+    scripts/score_threads.py EXCERPTS          # the counts of each half of each list
+    scripts/score_threads.py EXCERPTS --show   # and each thread of the dev halves
 """
 
 import argparse
@@ -25,6 +26,7 @@ import rlvitals
 LIST = Path(__file__).resolve().parent.parent / "faults" / "real" / "threads" / "threads.csv"
 LATER_LIST = LIST.with_name("threads-4.csv")
 LATER = "new4"
+SIXTH_LIST = LIST.with_name("threads-6.csv")
 HALVES = ("dev", "test")
 UNKNOWN = "none that I know"
 HEALTHY = "healthy"
@@ -119,9 +121,11 @@ def main() -> int:
         parser.error(f"--show would show single threads of {LATER}: add --reveal to end it")
     rows = read_list(args.list)
     parts = {part: [row for row in rows if half(row["repository"]) == part] for part in HALVES}
-    if args.list == LIST:
-        parts[LATER] = read_list(LATER_LIST)
-    shown = {"dev", LATER} if args.reveal else {"dev"}
+    if args.list == SIXTH_LIST:
+        parts = {"dev6": rows}
+    elif args.list == LIST:
+        parts |= {LATER: read_list(LATER_LIST), "dev6": read_list(SIXTH_LIST)}
+    shown = {"dev", "dev6", LATER} if args.reveal else {"dev", "dev6"}
     for part, listed in parts.items():
         scores = [judge(args.excerpts, row) for row in listed]
         print_counts(part, scores)

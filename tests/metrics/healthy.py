@@ -402,6 +402,16 @@ def ms_swift(m):
     }
 
 
+def llama_factory(m):
+    return {
+        "loss": np.abs(m.course(0.69, 0.4)),
+        "accuracy": m.share(0.5, 0.75, 0.02),
+        "lr": m.warm_up(5e-6),
+        "epoch": m.counted(0.015),
+        "percentage": m.counted(100.0 / ROWS),
+    }
+
+
 def trainer(m):
     return {
         "loss": np.abs(m.course(1.6, 0.7)),

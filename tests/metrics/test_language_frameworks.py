@@ -47,6 +47,7 @@ RUNS = [
     (healthy.unsloth, "", {"beta": 0.0}, "unsloth", Profile.GRPO),
     (healthy.ms_swift, "", {}, "ms-swift", Profile.GRPO),
     (healthy.ms_swift, "train/", {}, "ms-swift", Profile.GRPO),
+    (healthy.llama_factory, "", {}, "llama-factory", Profile.SUPERVISED),
     (healthy.trainer, "train/", {}, "hf-trainer", Profile.SUPERVISED),
     (healthy.sft, "", {}, "hf-trainer", Profile.SUPERVISED),
     (healthy.dpo, "train/", {}, "trl-dpo", Profile.SUPERVISED),
@@ -90,6 +91,11 @@ def test_lightning_s_own_file_yields_to_the_framework_that_logged_it():
     keys = ("rollout/ep_rew_mean", "rollout/ep_len_mean", "train/value_loss", "epoch")
     made = trace([Log("lightning", {key: series(50, 1.0) for key in keys})])
     assert made.measured["outcome/return"].framework == "sb3"
+
+
+def test_a_sampler_compared_with_the_trainer_is_reinforcement_learning():
+    keys = ("loss/mean", "mismatch_kl/all/mean", "optim/grad_norm", "optim/lr", "perf/mfu")
+    assert trace([Log("console", {key: series(5, 1.0) for key in keys})]).profile is Profile.GRPO
 
 
 # What a log holds and the catalogue has no name for, on purpose.

@@ -35,12 +35,21 @@ def read(tmp_path, rows, name="metrics.jsonl"):
         (["mean_reward", "accuracy", "loss"], "outcome/accuracy"),
         (["rewards/valid_json/mean", "rewards/reward/mean", "loss"], "outcome/reward"),
         (["mean_reward", "verification_accuracy", "completion_length"], "outcome/accuracy"),
+        (["correct_answer_rate", "dynamic_sampling_kept_groups", "kl", "clip_fraction"],
+         "policy/kl_to_reference_per_token"),
     ],
-)
+)  # fmt: skip
 def test_right_answers_are_read(tmp_path, keys, metric):
     trace = read(tmp_path, [dict.fromkeys(keys, float(rate)) for rate in RATE])
     assert trace.profile is Profile.GRPO
     np.testing.assert_allclose(trace[metric].finite().values, RATE)
+
+
+def test_a_critic_without_a_reward_is_no_supervised_training(tmp_path):
+    keys = ["ppo_loss", "value_loss", "kl", "response_length"]
+    trace = read(tmp_path, [dict.fromkeys(keys, float(rate)) for rate in RATE])
+    assert trace.profile is Profile.RLHF_PPO
+    assert {"policy/loss", "value/loss"} <= set(trace.series)
 
 
 @pytest.mark.parametrize(

@@ -359,7 +359,40 @@ def test_prime_rl(read):
     log = read("".join(line.format(n=n) for n in (1, 2, 3)))
     assert points(log, "loss/mean") == [(1, 0.1), (2, 0.2), (3, 0.3)]
     assert points(log, "optim/grad_norm")[0] == (1, 0.3)
-    assert points(log, "perf/mfu")[0] == (1, 0.125)
+    assert points(log, "perf/mfu")[0] == (1, 12.5)
+
+
+def test_two_rows_of_prime_rl_are_enough(read):
+    line = (
+        "[default0]:15:41:3{n} SUCCESS Step {n} | Time: 4.29s | Loss: 0.0000 | Entropy: 0.3571 |"
+        " Mismatch KL: 0.0007 | Grad. Norm: 0.0000 | LR: 3.00e-06 | Throughput: 3964 tokens/s |"
+        " MFU: 5.4% | Peak Mem.: 17.4 GiB\n"
+    )
+    log = read("".join(line.format(n=n) for n in (8, 9)))
+    assert points(log, "mismatch_kl/all/mean") == [(8, 0.0007), (9, 0.0007)]
+    assert points(log, "time/step") == [(8, 4.29), (9, 4.29)]
+
+
+def test_a_paste_that_lost_the_return_after_a_bar(read):
+    log = read(
+        "{'loss': 0.3290, 'reward': -2.0304, 'learning_rate': 5e-05}\n"
+        "  0%|          | 1/13000 [00:10<36:34:36, 10.13s/it]{'loss': nan, 'reward': 5.7}\n"
+        "  0%|          | 2/13000 [00:28<54:33:11, 15.11s/it{'loss': 0.2527, 'reward': 1.2}\n"
+    )
+    assert [v for _, v in points(log, "reward")] == [-2.0304, 5.7, 1.2]
+    assert len(points(log, "loss")) == 3
+
+
+def test_a_table_pasted_without_its_outer_bars(read):
+    log = read(
+        "Step | Training Loss | reward | kl | rewards / match_format\n"
+        "-- | -- | -- | -- | --\n"
+        "1 | 0.000000 | -17.250000 | 0.000000 | 0.500000\n"
+        "2 | 0.000100 | -10.500000 | 0.000010 | 0.250000\n"
+        "3 | 0.000100 | 0.000000 | 0.000028 | 0.250000\n"
+    )
+    assert points(log, "reward") == [(1, -17.25), (2, -10.5), (3, 0.0)]
+    assert points(log, "rewards/match_format")[0] == (1, 0.5)
 
 
 @pytest.mark.parametrize(

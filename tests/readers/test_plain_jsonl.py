@@ -214,3 +214,21 @@ def test_ms_swift_writes_its_step_with_the_last_one(tmp_path):
     assert log.series["reward"].steps.tolist() == [10, 20]
     assert log.settings["max_steps"] == 100
     assert "max_steps" not in log.series
+
+
+def test_llama_factory_writes_its_step_with_the_last_one(write):
+    rows = [
+        {"current_steps": n, "total_steps": 400, "loss": 0.5, "lr": 1e-6, "percentage": n / 4}
+        for n in (10, 20, 30)
+    ]
+    log = read_log(write("".join(json.dumps(row) + "\n" for row in rows)))
+    assert log.series["loss"].steps.tolist() == [10, 20, 30]
+    assert log.settings["max_steps"] == 400
+
+
+@pytest.mark.parametrize("first", [0.0, 0.004])
+def test_a_fraction_of_an_epoch_counts_nothing(write, first):
+    rows = [{"loss": 0.5, "reward": 0.1 * n, "epoch": first + 0.01 * n} for n in range(5)]
+    log = read_log(write("".join(json.dumps(row) + "\n" for row in rows)))
+    assert log.series["reward"].steps.tolist() == [1, 2, 3, 4, 5]
+    assert "no step-like key: points are numbered by row" in log.notes

@@ -279,6 +279,39 @@ def test_other_pairs_are_trained(other):
     assert isinstance(no_gradient.check(pairs(**other)), Clear)
 
 
+SHARES = np.array([0.375, 0.5625, 0.625, 0.375])
+
+
+def test_pairs_of_two_equal_answers_cost_ln_2_each():
+    tied = pairs(
+        optimiser__loss=np.log(2) * (1 - SHARES) + 0.001,
+        preference__accuracy=SHARES,
+        preference__margin=np.full(4, 8.0),
+    )
+    answer = no_gradient.check(tied)
+    assert (answer.severity, answer.metric) == (Severity.WARNING, "optimiser/loss")
+    assert "52% of the pairs have a margin of 0" in answer.summary
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"optimiser__loss": np.log(2) * (1 - SHARES) + 0.02},  # some are lost
+        {"preference__margin": np.full(4, 0.2)},  # won by so little that each has a cost
+        # hardly a tie
+        {"preference__accuracy": np.full(4, 0.95), "optimiser__loss": np.full(4, 0.05 * np.log(2))},
+    ],
+    ids=["lost", "near", "won"],
+)
+def test_pairs_that_are_lost_are_no_equal_answers(other):
+    columns = {
+        "optimiser__loss": np.log(2) * (1 - SHARES),
+        "preference__accuracy": SHARES,
+        "preference__margin": np.full(4, 8.0),
+    }
+    assert isinstance(no_gradient.check(pairs(**columns | other)), Clear)
+
+
 @pytest.mark.parametrize(("level", "severity"), [(-0.08, Severity.WARNING), (-0.01, Severity.NOTE)])
 def test_a_kl_to_the_teacher_below_zero_lost_its_mass(level, severity):
     kl = level + 0.002 * made.noise(60, 3)

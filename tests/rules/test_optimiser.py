@@ -285,6 +285,18 @@ def test_a_young_run_has_not_failed_to_lower_its_loss():
     assert isinstance(FALLS.judge(run), Undecided)
 
 
+def test_a_loss_is_not_asked_to_fall_in_a_warm_up():
+    loss = 0.69 + 0.01 * made.noise(100)
+    rising = np.linspace(0.0, 2e-7, 100)
+    reached = np.minimum(rising, 1e-7)
+    young, old = (
+        made.trace(Profile.SUPERVISED, optimiser__loss=loss, optimiser__learning_rate=rate)
+        for rate in (rising, reached)
+    )
+    assert isinstance(FALLS.judge(young), Undecided)
+    assert FALLS.judge(old).severity is Severity.WARNING
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_white_noise_does_not_oscillate(seed):
     run = made.trace(value__loss=some(200, 5.0, seed), outcome__return=made.flat(200))

@@ -107,9 +107,11 @@ def _by_frameworks(
 def _language(names: Collection[str], estimator: str) -> Profile:
     """Distinguish PPO by its critic: estimators without one compare a prompt's completions.
 
-    A run without a logged reward is supervised.
+    A run without a logged reward is supervised, unless it compares a sampler with the trainer, or
+    logs what is clipped, or the loss of a policy or of a critic.
     """
-    if not any(name.startswith(REWARD_PREFIXES) for name in names):
+    learner = ("policy/sampler_", "policy/clip_fraction", "policy/loss", "value/loss")
+    if not any(name.startswith((*REWARD_PREFIXES, *learner)) for name in names):
         return Profile.SUPERVISED if "optimiser/loss" in names else Profile.UNKNOWN
     # These advantage estimators need a critic.
     if estimator in ("gae", "ppo") or (not estimator and not CRITIC_METRICS.isdisjoint(names)):

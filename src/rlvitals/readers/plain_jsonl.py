@@ -1,8 +1,10 @@
 """Read JSON lines, or a JSON array of rows, with a step-like key.
 
 Nested objects are flattened with "/"; lists and text are left out. verl's
-`{"step": 1, "data": {...}}` reads as its data, ms-swift's "10/100" as step 10. The step key is
-recognised by its name (`column_guess.py`) in the first row that has one, for the complete file.
+`{"step": 1, "data": {...}}` reads as its data, ms-swift's "10/100" as step 10, LLaMA-Factory's
+`current_steps` beside its `total_steps` as the step. The step key is recognised by its name
+(`column_guess.py`) in the first row that has one, for the complete file. Hugging Face's `epoch` is
+a fraction and counts nothing: rows that have it alone are numbered.
 """
 
 import contextlib
@@ -130,7 +132,18 @@ def _unwrap(item: dict[str, object]) -> dict[str, object]:
         if isinstance(text, str) and (match := re.fullmatch(r"(\d{1,15})/(\d{1,15})", text)):
             others_by_key = {k: v for k, v in item.items() if k != key}
             return {"step": int(match[1]), TOTAL_STEPS_KEY: match[2], **others_by_key}
+    current, total = item.get("current_steps"), item.get("total_steps")
+    if isinstance(current, int) and isinstance(total, int):  # LLaMA-Factory
+        counts = ("current_steps", "total_steps")
+        others_by_key = {key: value for key, value in item.items() if key not in counts}
+        return {"step": current, TOTAL_STEPS_KEY: str(total), **others_by_key}
     return item
+
+
+def _is_fraction(key: str, value: object) -> bool:
+    """Return True for an epoch as Hugging Face logs it: 0.0, 0.05."""
+    is_epoch = column_guess.normalise_name(key) in column_guess.EPOCH_STEPS
+    return is_epoch and isinstance(value, float) and (value == 0 or not value.is_integer())
 
 
 def _is_setting(key: str) -> bool:
@@ -274,7 +287,7 @@ class _Reading:
         """Return a row's step, None where it has none; the first row with one decides how."""
         if self.step is None:
             numbers = {k: json_number(v) for k, v in row.items() if not _is_setting(k)}
-            keys = column_guess.step_keys(numbers)
+            keys = column_guess.step_keys(k for k in numbers if not _is_fraction(k, row[k]))
             fits = [key for key in keys if to_step(numbers[key]) is not None]
             if fits:
                 self.step = fits[0]

@@ -17,6 +17,7 @@ def _counter(suffix: str, title: str, unit: str, meaning: str) -> Metric:
 
 
 EPOCH = _counter("epoch", "Epoch", "epochs", "Passes over the data so far, in fractions.")
+PERCENTAGE = _counter("percentage", "Part of the run", "%", "Updates so far, of those planned.")
 EPISODE = _counter("episode", "Episodes", "episodes", "Episodes finished so far.")
 EPISODES_NEW = _counter(
     "episodes_new", "New episodes", "episodes", "Episodes finished since the previous row."
@@ -61,6 +62,7 @@ TOKENS_NEW = _counter(
 
 METRICS = (
     EPOCH,
+    PERCENTAGE,
     EPISODE,
     EPISODES_NEW,
     ITERATION,

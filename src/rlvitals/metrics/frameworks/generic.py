@@ -53,7 +53,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (policy.CLIP_FRACTION, ("clip_fraction", "clipfrac", "clip_frac", "losses/clipfrac")),
     (policy.CLIP_RANGE, ("clip_epsilon", "clip_range")),
     (policy.LOSS, ("policy_loss", "pi_loss", "pg_loss", "actor_loss", "losses/policy_loss",
-                   "policy_gradient_loss", "surrogate_loss")),
+                   "policy_gradient_loss", "surrogate_loss", "ppo_loss")),
     (policy.RATIO, ("ratio", "ratio_mean")),
     (policy.RATIO_VAR, ("ratio_var",)),
     (policy.ADVANTAGE_MEAN, ("advantage_mean", "advantages_mean")),

@@ -15,6 +15,7 @@ from rlvitals.metrics.catalogue import (
     outcome,
     policy,
     reward,
+    rollouts,
 )
 from rlvitals.metrics.frameworks import generic
 from rlvitals.metrics.frameworks.generic import AS_MEASURED
@@ -23,7 +24,8 @@ from rlvitals.metrics.frameworks.key import Family, Name, Table
 LOOP_ALIASES = (
     (outcome.ACCURACY, ("train_answer_accuracy", "answer_accuracy", "batch_accuracy", "acc",
                         "train_acc", "train_accuracy", "mean_accuracy", "accuracy_mean",
-                        "correctness", "correct", "correct_rate", "exact_match", "solve_rate")),
+                        "correctness", "correct", "correct_rate", "exact_match", "solve_rate",
+                        "correct_answer_rate")),
     (outcome.EVAL_ACCURACY, ("eval_acc", "val_acc", "test_acc", "test_accuracy", "eval/accuracy",
                              "eval/acc", "val/accuracy", "test/accuracy", "heldout_accuracy",
                              "held_out_accuracy", "eval_correct_rate", "eval_pass@1")),
@@ -80,6 +82,8 @@ NAMES = Table(
         ),
         Family(r"(?:train_)?(format)_(?:accuracy|rate)", Name(reward.COMPONENT, AS_MEASURED)),
         Family(r"(fmt|format)", Name(reward.COMPONENT, AS_MEASURED)),
+        # DAPO's: groups that are drawn until enough of them differ
+        Family(r"(dynamic_sampling_\w+)", Name(rollouts.COUNT, AS_MEASURED)),
     ),
     prefixes=generic.NAMES.prefixes,
     marks=(
@@ -96,7 +100,8 @@ NAMES = Table(
         *((total, kl) for total in ("reward", "mean_reward") for kl in ("kl_ref", "ref_kl")),
     ),
     # TRL's families, in a table that its callback or a person wrote.
-    mark_pattern=rf"{LENGTH_KEY}|{'|'.join(PART_KEYS)}|rewards/[^/]+/(?:mean|std)",
+    mark_pattern=rf"{LENGTH_KEY}|{'|'.join(PART_KEYS)}|rewards/[^/]+/(?:mean|std)"
+    r"|dynamic_sampling_\w+",
     read_from="logs of public repositories that train language models with loops of their own;"
     " NVIDIA-NeMo/RL: nemo_rl/algorithms/grpo.py",
 )

@@ -8,8 +8,6 @@ from rlvitals.metrics.frameworks import generic, language_loop, own_numbers
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.types import Log
 
-GROUP_FRAMEWORKS = ("trl-grpo", "unsloth", "ms-swift")  # know the keys of any loop with groups
-
 
 def choose_table(log: Log, keys: Collection[str], tables: Sequence[Table]) -> Table | None:
     """Return the table of a log by its reader, framework and keys, else by its file's name.
@@ -24,7 +22,9 @@ def choose_table(log: Log, keys: Collection[str], tables: Sequence[Table]) -> Ta
         return language_loop.NAMES
     matches = (find(table, key) for key in keys)
     lengths = any(match and match[0].startswith("language/") for match in matches)
-    return language_loop.NAMES if table.framework in GROUP_FRAMEWORKS and not lengths else table
+    # These know the keys of any loop with groups.
+    grouped = table.framework in {"trl-grpo", "unsloth", "ms-swift"}
+    return language_loop.NAMES if grouped and not lengths else table
 
 
 def choose(

@@ -25,7 +25,6 @@ from rlvitals.metrics.metric import Metric
 
 OVER_ALL_TRAINED_TOKENS = "mean over trained tokens, all processes"
 OVER_ARRIVED_ROLLOUTS = "mean over rollouts that arrived"
-PER_PROMPT = "over prompts, of the mean of a prompt's rollouts (0.3 to 0.6)"
 
 
 # What a rollout is measured by: name in the log -> mean, max, min; None where nothing is said.
@@ -61,7 +60,9 @@ TRACE_STATISTICS = ("mean", "max", "min")
 
 def _flat(middle: str) -> dict[str, Name]:
     return {
-        f"{key}/{middle}{statistic}": Name(metric, f"{statistic} {PER_PROMPT}")
+        f"{key}/{middle}{statistic}": Name(
+            metric, f"{statistic} over prompts, of the mean of a prompt's rollouts (0.3 to 0.6)"
+        )
         for key, metrics in ROLLOUT_METRICS.items()
         for statistic, metric in zip(TRACE_STATISTICS, metrics, strict=True)
         if metric is not None

@@ -35,6 +35,10 @@ NUMBERED = re.compile(
 class Dicts:
     """Rows that wait for the bar to show their step, and the count of those without one."""
 
+    # A bar before a row: a paste has lost the carriage return between them.
+    bar_before_row: ClassVar[re.Pattern[str]] = re.compile(
+        r".{0,400}\d/\d{1,15} \[[\d:]{1,12}<[^\]{]{1,60}\]?\s*(?=\{')"
+    )
     max_waiting: ClassVar[int] = 64
     max_wrapped_lines: ClassVar[int] = 100
     max_wrapped_length: ClassVar[int] = 8000  # characters
@@ -55,7 +59,7 @@ class Dicts:
         self.open = bool(self.waiting or self.wrapped)
         if self.wrapped:
             return
-        said = page.message
+        said = self.bar_before_row.sub("", page.message, count=1)
         if re.fullmatch(r"'[\w./@-]{1,80}': [^{}]{1,8000}\}", said):  # pasted without a brace
             self._row(page, _pairs(said))
             return

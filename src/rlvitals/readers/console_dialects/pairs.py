@@ -87,6 +87,7 @@ PRIME_RL = {
     "throughput": "perf/throughput",
     "mfu": "perf/mfu",
     "peak_mem": "perf/peak_memory",
+    "time": "time/step",
 }
 
 
@@ -169,12 +170,17 @@ class Pairs:
         if step is None:
             return
         values = {_name(k, key): v for k, (v, _) in row.items() if k != key}
-        if "mfu" in values:
+        is_prime_rl = "mfu" in values
+        if is_prime_rl:
             values = {PRIME_RL.get(name, name): value for name, value in values.items()}
+            values["perf/mfu"] *= 100.0  # its trackers have it in per cent
         if len(_steps(tuple(row))) > 1 and key not in column_guess.EPOCH_STEPS:
             step = self._within(step, row)
         unit = column_guess.step_unit(key)
-        page.add_regular(step, values.items(), unit, time)
+        if is_prime_rl and "mismatch_kl/all/mean" in values:  # no other loop prints these
+            page.add(step, values.items(), unit, time)
+        else:
+            page.add_regular(step, values.items(), unit, time)
         total = row[key][1]
         if total and not self.before and unit == page.shared.unit:
             page.shared.settings["total_steps"] = int(total)

@@ -4,6 +4,7 @@
 `|-----:|-------:|---:|`            `10     0.31     0.002`
 `| 10 | **0.31** | 0.002 |`         `20     0.35     0.003`
 
+The bars at both ends may be missing, as where a notebook's table is pasted into an issue.
 A heading without a number, a step-like column and a measure among its cells, and rows with as many
 cells. A range of steps, "101-150", counts as its end; a cell that holds no number is missing.
 """
@@ -75,7 +76,12 @@ class Tables:
 def _cells(text: str) -> tuple[list[str], bool]:
     """Return the cells of a line, and whether bars divide them."""
     piped = text.startswith("|") and text.endswith("|")
-    cells = text[1:-1].split("|") if piped else re.split(r" {2,}", text)
+    if piped:
+        cells = text[1:-1].split("|")
+    elif text.count(" | ") >= 2:  # a table of a web page, as GitHub pastes it
+        cells, piped = text.split("|"), True
+    else:
+        cells = re.split(r" {2,}", text)
     return [re.sub(r"[*`~]", "", cell).strip() for cell in cells], piped
 
 
@@ -83,6 +89,7 @@ def _name(cell: str) -> str:
     """Return a column's name as loggers write it: "Mean KL" is "mean_kl"."""
     name = re.sub(r"[^\x21-\x7e ]+", " ", cell).strip()
     name = re.sub(r"\s*\([^()]*\)$", "", name)  # the unit
+    name = re.sub(r"\s*/\s*", "/", name)  # as notebooks head their columns
     name = re.sub(r"^step\b.*", "step", name, flags=re.IGNORECASE)
     return name if "/" in name else re.sub(r"[\s_-]+", "_", name).lower()
 

@@ -6,7 +6,9 @@ differ in reward: `reward/group_zero_std` below 1 or `reward/group_std` above 0;
 logged, `reward/std` above 0 in at least five. Or all advantages 0 in five updates from the first
 one on, while `reward/max` is above `reward/min`. Or, of preference training, `preference/margin`
 and `preference/accuracy` exactly 0 in three rows after the first, at a learning rate above 0. An
-error.
+error. Where pairs are won by far, and the loss is ln 2 times the share of those that are not, to a
+hundredth of it and in three rows in a row at the end, these others have a margin of 0, as those of
+two equal answers. A warning, where they are a tenth of the pairs or more.
 
 ## Why it matters
 A group whose rewards differ has advantages, and advantages have a gradient: nothing else in the
@@ -26,6 +28,7 @@ updates are too small to matter. Pairs are not asked by their margin alone for t
 of a batch may be ordered either way.
 
 ## References
+- Rafailov et al. 2023, "Direct Preference Optimization", equation 7: -log sigmoid(0) is ln 2.
 - modelscope/ms-swift issue 5890: gradients of 0 under one version of DeepSpeed.
 - alibaba/ROLL issue 397: advantages of 0 with groups of one.
 - stanleylsx/llms_tool issue 46: margins of exactly 0, and a loss of ln 2, in each row.
@@ -33,7 +36,7 @@ of a batch may be ordered either way.
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE, LOSS
 from rlvitals.metrics.catalogue.preference import ACCURACY, CHOSEN_LOGP, MARGIN
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MIN, STD
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
@@ -99,7 +102,7 @@ def _tied_pairs(trace: Trace) -> Answer:
     steps = steps[1:]  # the first update comes after its batch is measured
     margins, shares = (s.values[np.searchsorted(s.steps, steps)] for s in (margin, ordered))
     if len(steps) < 3 or margins.any() or shares.any():
-        return Clear()
+        return _equal_answers(trace) or Clear()
     return Finding(
         f"the margin between chosen and rejected is 0 in {len(steps):,} rows after the first: the"
         " policy is the reference still",
@@ -110,6 +113,47 @@ def _tied_pairs(trace: Trace) -> Answer:
         observed=0.0,
         bound=Bound(0.0, "a margin of exactly zero"),
         causes=(SAME_MODEL, FROZEN),
+    )
+
+
+def _equal_answers(trace: Trace) -> Finding | None:
+    """Find pairs of one answer: each costs ln 2 whatever the policy, and counts as not won.
+
+    A pair that is lost costs more than ln 2, one that is won by a margin of 5 less than 0.01.
+    """
+    names = (LOSS.name, ACCURACY.name, MARGIN.name)
+    if any(name not in trace for name in names):
+        return None
+    logged = [trace[name].finite() for name in names]
+    steps = logged[0].steps
+    for series in logged[1:]:
+        steps = np.intersect1d(steps, series.steps)
+    losses, shares, margins = (s.values[np.searchsorted(s.steps, steps)] for s in logged)
+    ties, each = 1 - shares, float(np.log(2))
+    # A margin of 5 costs nothing, -log sigmoid(5) is 0.007; the mean is over all pairs.
+    explained = (ties >= 0.1) & (margins > 5.0 * shares)
+    explained &= np.abs(losses - each * ties) <= 0.01 * each * ties
+    count = int(np.argmin(explained[::-1])) if not explained.all() else len(explained)
+    if count < 3:
+        return None
+    share = float(ties[-count:].mean())
+    return Finding(
+        f"the loss of the last {count:,} rows is ln 2 times the share of pairs that are not won:"
+        f" {share:.0%} of the pairs have a margin of 0, as those of two equal answers",
+        severity=Severity.WARNING,
+        metric=LOSS.name,
+        began=int(steps[-count]),
+        ended=int(steps[-1]),
+        observed=float(losses[-count:].mean()),
+        bound=Bound(each * share, "ln 2 times the share of pairs that are not won"),
+        causes=(
+            "one text as chosen and as rejected",
+            "answers cut to what they have in common: a prompt that fills the length limit",
+        ),
+        remedies=(
+            "count the pairs whose two token sequences are equal, after truncation",
+            "leave them out, or raise the length limit",
+        ),
     )
 
 

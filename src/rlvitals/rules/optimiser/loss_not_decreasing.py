@@ -5,7 +5,8 @@
 the higher of the first five points and the first fifth), judged after 50 logged points, or half of
 the budget where it is known. In supervised training that is a warning. In PSR, NSR and W-REINFORCE,
 whose losses fall in healthy runs too, it is a note. Where the outcome improves or holds its best,
-or more pairs of responses are ordered rightly, it is not reported. The guides' measure, standard
+or more pairs of responses are ordered rightly, it is not reported; while the learning rate still
+rises to its level, nothing is said. The guides' measure, standard
 deviation over mean of the last ten losses (below 0.01: converged), is given as evidence, and so is
 the curve's shape. Elsewhere in RL the loss is no score, and the rule does not apply.
 
@@ -18,8 +19,8 @@ Raise the learning rate by factors of 3 and watch the first fifty updates. Then 
 labels: which tokens count, and whether they are the right ones.
 
 ## When it is wrong
-A long warm-up holds the loss up for as long. A model that starts near its floor, resumed from a
-good checkpoint, has little left to lower.
+A long warm-up whose learning rate is not logged holds the loss up for as long. A model that starts
+near its floor, resumed from a good checkpoint, has little left to lower.
 
 ## References
 - Smith 2017, "Cyclical Learning Rates for Training Neural Networks", section 3.3.
@@ -28,7 +29,7 @@ good checkpoint, has little left to lower.
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.optimiser import LOSS
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import (
@@ -65,6 +66,8 @@ def check(trace: Trace) -> Answer:
     loss = trace[LOSS.name].finite()
     if not _enough(trace, loss):
         return Undecided(f"too early: {len(loss)} losses are logged")
+    if _warms_up(trace):
+        return Undecided("too early: the learning rate is still rising")
     levels = first_last_change(loss.values)
     if levels is None:
         return Undecided("too few losses for a level")
@@ -96,6 +99,14 @@ def _enough(trace: Trace, loss: Series) -> bool:
     if len(loss) >= ENOUGH:
         return True
     return trace.budget is not None and trace.last_step >= OF_BUDGET * trace.budget.steps
+
+
+def _warms_up(trace: Trace) -> bool:
+    """Return True if the learning rate never fell, and rose over the last half of the run."""
+    rates = trace[LEARNING_RATE.name].finite().values if LEARNING_RATE.name in trace else ()
+    return (
+        len(rates) > 1 and bool((np.diff(rates) >= 0).all()) and rates[-1] > rates[len(rates) // 2]
+    )
 
 
 def _picture(loss: Series) -> tuple[str, ...]:
