@@ -59,7 +59,8 @@ class Dicts:
         self.open = bool(self.waiting or self.wrapped)
         if self.wrapped:
             return
-        said = self.bar_before_row.sub("", page.message, count=1)
+        bar = self.bar_before_row.match(page.message)
+        said = page.message[bar.end() :] if bar else page.message
         if re.fullmatch(r"'[\w./@-]{1,80}': [^{}]{1,8000}\}", said):  # pasted without a brace
             self._row(page, _pairs(said))
             return

@@ -103,10 +103,12 @@ def _enough(trace: Trace, loss: Series) -> bool:
 
 def _warms_up(trace: Trace) -> bool:
     """Return True if the learning rate never fell, and rose over the last half of the run."""
-    rates = trace[LEARNING_RATE.name].finite().values if LEARNING_RATE.name in trace else ()
-    return (
-        len(rates) > 1 and bool((np.diff(rates) >= 0).all()) and rates[-1] > rates[len(rates) // 2]
-    )
+    if LEARNING_RATE.name not in trace:
+        return False
+    rates = trace[LEARNING_RATE.name].finite().values
+    if len(rates) < 2:
+        return False
+    return bool((np.diff(rates) >= 0).all() and rates[-1] > rates[len(rates) // 2])
 
 
 def _picture(loss: Series) -> tuple[str, ...]:
