@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rlvitals.storage.typed import INT64_RANGE
+from rlvitals.tracking import gpu_numbers
 
 # A dict of these alone can be kept as it is: none of them can change after the call.
 IMMUTABLE_TYPES = frozenset({
@@ -31,6 +32,7 @@ class FlatMetrics:
     values: dict[str, object] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     none: list[str] = field(default_factory=list)  # names whose value was None
+    on_gpu: dict[str, Any] = field(default_factory=dict)  # tensors that are copied together
 
     def take(
         self, metrics: Mapping[object, object], prefix: str = "", depth: int = MAX_DICT_DEPTH
@@ -51,6 +53,8 @@ class FlatMetrics:
             self.values[prefix + key] = value
         elif value is None:
             self.none.append(prefix + key)
+        elif gpu_numbers.is_on_gpu(value):
+            self._take_from_gpu(prefix + key, value)
         elif not isinstance(value, Mapping):
             if (number := _freeze(value, at_once=self.at_once)) is None:
                 self.wrong.append(f"{prefix}{key}: {kind(value)} is no number")
@@ -61,13 +65,30 @@ class FlatMetrics:
         else:
             self.wrong.append(f"{prefix[:60]}...: dicts nested more than {MAX_DICT_DEPTH} deep")
 
+    def _take_from_gpu(self, name: str, value: object) -> None:
+        if gpu_numbers.is_capturing():
+            self.wrong.append(
+                f"{name}: it is computed when the CUDA graph is replayed; log it then"
+            )
+        else:
+            self.values[name] = self.on_gpu[name] = value
+
+    def copy_from_gpu(self) -> None:
+        """Replace tensors on a GPU by numbers that are on their way."""
+        try:
+            self.values |= gpu_numbers.copy(self.on_gpu)
+        except Exception as error:  # noqa: BLE001 - its memory is full, or it has failed
+            for name in self.on_gpu:
+                del self.values[name]
+                self.wrong.append(f"{name}: not copied from the GPU ({type(error).__name__})")
+
 
 def flatten_metrics(metrics: Mapping[object, object], *, at_once: bool) -> FlatMetrics:
     """Flatten nested dicts with "/" and copy every value as it is now.
 
-    Tensors on the CPU and arrays of one element become numbers. Tensors on another device are
-    copied there and become numbers at the next flush; `at_once` makes them so now, and waits for
-    the device.
+    Tensors on the CPU and arrays of one element become numbers. Tensors on a GPU are copied by one
+    asynchronous copy and become numbers at the next flush, those on other devices are cloned there;
+    `at_once` makes them numbers now, and waits for the device.
     """
     plain = type(metrics) is dict
     row = dict(metrics) if plain else dict(islice(metrics.items(), MAX_ROW_NAMES))
@@ -77,6 +98,13 @@ def flatten_metrics(metrics: Mapping[object, object], *, at_once: bool) -> FlatM
         return FlatMetrics(at_once, row)  # type: ignore[arg-type]
     found = FlatMetrics(at_once)
     found.take(row)
+    if found.on_gpu:
+        found.copy_from_gpu()
+        if at_once:
+            found.values = {
+                name: number(value) if name in found.on_gpu else value
+                for name, value in found.values.items()
+            }
     return found
 
 

@@ -191,6 +191,13 @@ class TreeReader:
             return current
         return stored_array
 
+    def tensor(self, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401 - torch is optional
+        """Return a tensor, on the device of an existing one."""
+        tensor = self.stored.tensor(node)
+        if is_tensor(current) and current.device.type != "meta":  # meta has no memory
+            return tensor.to(current.device)
+        return tensor
+
     def items(self, nodes: list[Node], current: Any) -> list[Any]:  # noqa: ANN401 - any sequence
         """Return the values of a list, loaded into the existing ones."""
         values = list(current) if isinstance(current, list | tuple | deque) else []
@@ -255,7 +262,7 @@ _PLAIN_READERS: dict[str, Any] = {
     "float": lambda _, node, __: float(node["float"]),
     "bytes": lambda _, node, __: b64decode(node["bytes"]),
     "array": TreeReader.array,
-    "tensor": lambda reader, node, _: reader.stored.tensor(node),
+    "tensor": lambda reader, node, current: reader.tensor(node, current),
     "list": lambda reader, node, now: reader.items(node["list"], now),
     "tuple": lambda reader, node, now: tuple(reader.items(node["tuple"], now)),
     "set": lambda reader, node, _: set(reader.items(node["set"], None)),

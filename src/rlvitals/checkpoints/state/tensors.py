@@ -55,7 +55,7 @@ class TensorWriter:
         self.arrays: dict[str, RawArray] = {}
         self.tensors: dict[str, RawArray] = {}
         self._buffers = buffers
-        self._cuda = False
+        self._devices: set[Any] = set()  # of torch
 
     def array(self, array: NDArray[Any]) -> dict[str, object]:
         """Add an array of numbers; return its node in the tree. Raises Unsupported."""
@@ -98,11 +98,11 @@ class TensorWriter:
         return node
 
     def settle(self) -> None:
-        """Wait until the GPU has finished its copies."""
-        if self._cuda:
+        """Wait until each GPU has finished its copies."""
+        for device in self._devices:
             import torch  # noqa: PLC0415 - the same
 
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(device)
 
     def write(self, folder: Path) -> dict[str, File]:
         """Write the files; return their sizes and hashes. Raises OSError."""
@@ -126,7 +126,8 @@ class TensorWriter:
             memory = torch.from_numpy(self._buffers.take(size, pinned=cuda))
             contiguous = memory.view(tensor.dtype).reshape(tensor.shape)
             contiguous.copy_(tensor, non_blocking=cuda)
-            self._cuda |= cuda
+            if cuda:
+                self._devices.add(tensor.device)
         flat: Bytes = contiguous.reshape(-1).view(torch.uint8).numpy()
         return flat
 

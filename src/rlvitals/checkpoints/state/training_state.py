@@ -157,4 +157,5 @@ def _set_generators(states: Mapping[str, Any]) -> None:
 
         torch.set_rng_state(states["torch"])
         if "cuda" in states and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all(states["cuda"])
+            # As many as this machine has: the others' streams have nobody to draw from them.
+            torch.cuda.set_rng_state_all(states["cuda"][: torch.cuda.device_count()])
