@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-RELAXED_CAPTURE = 2  # cudaStreamCaptureModeRelaxed
 _thread = threading.local()
 
 
@@ -96,6 +95,5 @@ def spare_captures() -> None:
     with contextlib.suppress(OSError, AttributeError, StopIteration):
         maps = Path("/proc/self/maps").read_text().splitlines()
         library = next(line.split()[-1] for line in maps if "/libcudart" in line)
-        ctypes.CDLL(library).cudaThreadExchangeStreamCaptureMode(
-            ctypes.byref(ctypes.c_int(RELAXED_CAPTURE))
-        )
+        relaxed = ctypes.c_int(2)  # cudaStreamCaptureModeRelaxed
+        ctypes.CDLL(library).cudaThreadExchangeStreamCaptureMode(ctypes.byref(relaxed))
