@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,12 @@ def align_metrics(
     columns = [s.values[np.searchsorted(s.steps, common)] for s in all_series if s is not None]
     numbers = np.all([np.isfinite(c) for c in columns], axis=0)
     return (common[numbers], tuple(c[numbers] for c in columns)) if numbers.any() else None
+
+
+def shared_rows(columns: Sequence[Series]) -> tuple[NDArray[np.int64], list[Floats]]:
+    """Return the steps that all columns have, [rows], and the values of each column there."""
+    steps = reduce(np.intersect1d, [column.steps for column in columns])
+    return steps, [column.values[np.searchsorted(column.steps, steps)] for column in columns]
 
 
 def _once(series: Series) -> NDArray[np.int64]:

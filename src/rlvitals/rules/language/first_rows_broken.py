@@ -56,6 +56,7 @@ from rlvitals.metrics.catalogue.sampler import (
 )
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
 from rlvitals.metrics.metric import Bound, Metric
+from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.finite import Array
 from rlvitals.types import Profile, Series, Trace
@@ -133,11 +134,7 @@ def _common_rows(trace: Trace, *names: str) -> list[Array]:
     """Return the first rows that hold all of some metrics, a column each; empty for none."""
     if any(trace.numbers(name) is None for name in names):
         return []
-    columns = [_first_rows(trace, name) for name in names]
-    steps = columns[0].steps
-    for column in columns[1:]:
-        steps = np.intersect1d(steps, column.steps)
-    rows = [column.values[np.searchsorted(column.steps, steps)] for column in columns]
+    steps, rows = shared_rows([_first_rows(trace, name) for name in names])
     return rows if steps.size else []
 
 

@@ -32,6 +32,7 @@ from rlvitals.metrics.catalogue.reward import MAX, MIN
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules.answers import learning_trend
+from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.types import Profile, Trace
@@ -46,11 +47,9 @@ def check(trace: Trace) -> Answer:
     """Compare the ends of both distributions, update by update."""
     if str(trace.settings.get("algorithm", "")).lower() in RAW_ESTIMATORS:
         return Undecided("the estimator trains on rewards without a baseline")
-    series = [trace[metric.name].finite() for metric in (ADVANTAGE_MAX, ADVANTAGE_MIN, MAX, MIN)]
-    steps = series[0].steps
-    for logged in series[1:]:
-        steps = np.intersect1d(steps, logged.steps)
-    highest, lowest, best, worst = (s.values[np.searchsorted(s.steps, steps)] for s in series)
+    steps, (highest, lowest, best, worst) = shared_rows(
+        [trace[metric.name].finite() for metric in (ADVANTAGE_MAX, ADVANTAGE_MIN, MAX, MIN)]
+    )
     differs = best > worst
     if differs.sum() < MIN_COMPARED_UPDATES:
         return Undecided("rewards differ in too few updates", (MAX.name, MIN.name))

@@ -41,6 +41,7 @@ from rlvitals.metrics.catalogue.preference import ACCURACY, CHOSEN_LOGP, MARGIN
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MIN, STD
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
 from rlvitals.metrics.metric import Bound
+from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Profile, Series, Trace
 
@@ -121,14 +122,11 @@ def _equal_answers(trace: Trace) -> Finding | None:
 
     A pair that is lost costs more than ln 2, one that is won by a margin of 5 less than 0.01.
     """
-    names = (LOSS.name, ACCURACY.name, MARGIN.name)
-    if any(name not in trace for name in names):
+    if LOSS.name not in trace:
         return None
-    logged = [trace[name].finite() for name in names]
-    steps = logged[0].steps
-    for series in logged[1:]:
-        steps = np.intersect1d(steps, series.steps)
-    losses, shares, margins = (s.values[np.searchsorted(s.steps, steps)] for s in logged)
+    steps, (losses, shares, margins) = shared_rows(
+        [trace[metric.name].finite() for metric in (LOSS, ACCURACY, MARGIN)]
+    )
     ties, each = 1 - shares, float(np.log(2))
     # A margin of 5 costs nothing, -log sigmoid(5) is 0.007; the mean is over all pairs.
     explained = (ties >= 0.1) & (margins > 5.0 * shares)
@@ -174,11 +172,7 @@ def _spread_without_advantage(trace: Trace) -> Finding | None:
     names = (ADVANTAGE_MAX.name, ADVANTAGE_MIN.name, MAX.name, MIN.name)
     if any(name not in trace for name in names):
         return None
-    logged = [trace[name].finite() for name in names]
-    steps = logged[0].steps
-    for series in logged[1:]:
-        steps = np.intersect1d(steps, series.steps)
-    highest, lowest, best, worst = (s.values[np.searchsorted(s.steps, steps)] for s in logged)
+    steps, (highest, lowest, best, worst) = shared_rows([trace[name].finite() for name in names])
     differs = best > worst
     if differs.sum() < MIN_BATCHES or np.any(highest[differs] != 0) or np.any(lowest[differs] != 0):
         return None

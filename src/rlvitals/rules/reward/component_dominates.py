@@ -34,6 +34,7 @@ from rlvitals.metrics.catalogue.outcome import REWARD
 from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks, learning_trend
+from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, label
 from rlvitals.rules.weigh import content
@@ -107,14 +108,9 @@ def _weights(trace: Trace, parts: dict[str, Series]) -> dict[str, float]:
     total = trace.get(REWARD.name)
     if total is None:
         return {}
-    total = total.finite()
-    steps = total.steps
-    for series in parts.values():
-        steps = np.intersect1d(steps, series.steps)
+    steps, (y, *columns) = shared_rows([total.finite(), *parts.values()])
     if len(steps) < LEAST:
         return {}
-    columns = [s.values[np.searchsorted(s.steps, steps)] for s in parts.values()]
-    y = total.values[np.searchsorted(total.steps, steps)]
     design = np.column_stack((*columns, np.ones(len(steps))))
     weights = np.linalg.lstsq(design, y)[0]
     residual = y - design @ weights
