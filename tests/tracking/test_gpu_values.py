@@ -5,6 +5,7 @@ import torch
 from recording_checks import notes, points
 
 import rlvitals
+from rlvitals.tracking import tensors
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 CYCLES = 400_000_000  # of the GPU's clock: about 0.2 s
@@ -85,3 +86,10 @@ def test_what_is_logged_inside_a_capture_is_left_out_and_said(run):
     run.finish()
     assert points(run.folder) == {"step_size": [(1, 0.5)]}
     assert any("inner" in text and "graph" in text for text in notes(run.folder))
+
+
+def test_a_complex_tensor_is_no_number_at_once_either():
+    row = {"x": torch.ones((), device="cuda"), "z": torch.ones((), device="cuda") * 1j}
+    flat = tensors.flatten_metrics(row, at_once=True)
+    assert flat.values == {"x": 1.0}
+    assert flat.wrong == ["z: a torch.Tensor is no number"]

@@ -7,12 +7,10 @@ kernel per number.
 import contextlib
 import ctypes
 import sys
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-_thread = threading.local()
 
 
 class GpuNumber:
@@ -23,9 +21,9 @@ class GpuNumber:
     def __init__(self, copy: "_Copy", index: int) -> None:
         self._copy, self._index = copy, index
 
-    def item(self) -> float | int | bool | complex:
+    def item(self) -> float | int | bool:
         """Return the number; waits until its copy is done."""
-        number: float | int | bool | complex = self._copy.numbers()[self._index]
+        number: float | int | bool = self._copy.numbers()[self._index]
         return number
 
 
@@ -40,21 +38,22 @@ class _Copy:
 
     def numbers(self) -> list[Any]:
         if self._numbers is None:
-            spare_captures()
-            self._event.synchronize()
-            self._numbers = self._host.tolist()
-            self._host = self._event = None
+            with _sparing_captures():
+                self._event.synchronize()
+                self._numbers = self._host.tolist()
+                self._host = self._event = None
         return self._numbers
 
 
 def is_on_gpu(value: object) -> bool:
-    """Return whether a value is a plain tensor of one element on a CUDA device."""
+    """Return whether a value is a plain tensor of one real number on a CUDA device."""
     torch = sys.modules.get("torch")
     return (
         torch is not None
         and type(value) in (torch.Tensor, torch.nn.Parameter)
         and value.is_cuda  # type: ignore[attr-defined]
         and value.numel() == 1  # type: ignore[attr-defined]
+        and not value.is_complex()  # type: ignore[attr-defined]
     )
 
 
@@ -84,16 +83,28 @@ def copy(tensors: Mapping[str, Any]) -> dict[str, GpuNumber]:
     return numbers
 
 
-def spare_captures() -> None:
+@contextlib.contextmanager
+def _sparing_captures() -> Iterator[None]:
     """Let this thread wait for a GPU while another one captures a CUDA graph.
 
     By default that is an error, and ends the capture: torch captures in the global mode.
     """
-    if threading.current_thread() is threading.main_thread() or hasattr(_thread, "relaxed"):
-        return
-    _thread.relaxed = True
+    exchange = _load_exchange()
+    mode = ctypes.c_int(2)  # cudaStreamCaptureModeRelaxed
+    if exchange is not None:
+        exchange(ctypes.byref(mode))  # it leaves the thread's earlier mode in `mode`
+    try:
+        yield
+    finally:
+        if exchange is not None:
+            exchange(ctypes.byref(mode))
+
+
+@cache
+def _load_exchange() -> Any:  # noqa: ANN401 - a function of C
+    """Return the function that exchanges a thread's capture mode, of the library torch loaded."""
     with contextlib.suppress(OSError, AttributeError, StopIteration):
         maps = Path("/proc/self/maps").read_text().splitlines()
         library = next(line.split()[-1] for line in maps if "/libcudart" in line)
-        relaxed = ctypes.c_int(2)  # cudaStreamCaptureModeRelaxed
-        ctypes.CDLL(library).cudaThreadExchangeStreamCaptureMode(ctypes.byref(relaxed))
+        return ctypes.CDLL(library).cudaThreadExchangeStreamCaptureMode
+    return None

@@ -74,9 +74,10 @@ class FlatMetrics:
             self.values[name] = self.on_gpu[name] = value
 
     def copy_from_gpu(self) -> None:
-        """Replace tensors on a GPU by numbers that are on their way."""
+        """Replace tensors on a GPU by numbers, which are on their way if not `at_once`."""
         try:
-            self.values |= gpu_numbers.copy(self.on_gpu)
+            copies = gpu_numbers.copy(self.on_gpu)
+            self.values |= {n: number(c) for n, c in copies.items()} if self.at_once else copies
         except Exception as error:  # noqa: BLE001 - its memory is full, or it has failed
             for name in self.on_gpu:
                 del self.values[name]
@@ -100,11 +101,6 @@ def flatten_metrics(metrics: Mapping[object, object], *, at_once: bool) -> FlatM
     found.take(row)
     if found.on_gpu:
         found.copy_from_gpu()
-        if at_once:
-            found.values = {
-                name: number(value) if name in found.on_gpu else value
-                for name, value in found.values.items()
-            }
     return found
 
 
