@@ -262,7 +262,7 @@ _PLAIN_READERS: dict[str, Any] = {
     "float": lambda _, node, __: float(node["float"]),
     "bytes": lambda _, node, __: b64decode(node["bytes"]),
     "array": TreeReader.array,
-    "tensor": lambda reader, node, current: reader.tensor(node, current),
+    "tensor": TreeReader.tensor,
     "list": lambda reader, node, now: reader.items(node["list"], now),
     "tuple": lambda reader, node, now: tuple(reader.items(node["tuple"], now)),
     "set": lambda reader, node, _: set(reader.items(node["set"], None)),

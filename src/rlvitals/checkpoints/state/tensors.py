@@ -99,10 +99,11 @@ class TensorWriter:
 
     def settle(self) -> None:
         """Wait until each GPU has finished its copies."""
-        for device in self._devices:
+        if self._devices:
             import torch  # noqa: PLC0415 - the same
 
-            torch.cuda.synchronize(device)
+            for device in self._devices:
+                torch.cuda.synchronize(device)
 
     def write(self, folder: Path) -> dict[str, File]:
         """Write the files; return their sizes and hashes. Raises OSError."""

@@ -59,13 +59,14 @@ class Dicts:
         self.open = bool(self.waiting or self.wrapped)
         if self.wrapped:
             return
-        bar = self.bar_before_row.match(page.message)
-        said = page.message[bar.end() :] if bar else page.message
-        if re.fullmatch(r"'[\w./@-]{1,80}': [^{}]{1,8000}\}", said):  # pasted without a brace
-            self._row(page, _pairs(said))
+        text = page.message
+        if re.fullmatch(r"'[\w./@-]{1,80}': [^{}]{1,8000}\}", text):  # pasted without a brace
+            self._row(page, _pairs(text))
             return
         if "{'" not in page.text:
             return
+        bar = self.bar_before_row.match(text)
+        said = text[bar.end() :] if bar else text
         if (stepped := NUMBERED.match(said)) is not None:
             page.add(int(stepped[1]), _pairs(said), "steps")
         elif said.startswith("{'") and said.endswith("}"):
