@@ -121,7 +121,7 @@ def main() -> int:
         parser.error(f"--show would show single threads of {LATER}: add --reveal to end it")
     rows = read_list(args.list)
     parts = {part: [row for row in rows if half(row["repository"]) == part] for part in HALVES}
-    if args.list == SIXTH_LIST:
+    if args.list.name == SIXTH_LIST.name:
         parts = {"dev6": rows}
     elif args.list == LIST:
         parts |= {LATER: read_list(LATER_LIST), "dev6": read_list(SIXTH_LIST)}

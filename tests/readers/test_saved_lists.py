@@ -135,6 +135,18 @@ def test_lists_with_settings_beside_them(tmp_path):
     assert log.series["training_rewards"].values.tolist() == RISING.tolist()
 
 
+def test_numbers_under_their_steps_are_a_curve(tmp_path):
+    path = tmp_path / "grpo_metrics.json"
+    scores = {str(n): 36.0 + n / 10 for n in (10, 20, 30)}
+    others = {"step": [*range(1, 31)], "loss": [0.1] * 30, "chosen": {"0": 1.0, "1": 2.0}}
+    path.write_text(json.dumps({**others, "dev_chrf": scores}))
+    log = read_log(path)
+    curve = log.series["eval/dev_chrf"]
+    assert (curve.steps.tolist(), curve.values.tolist()) == ([10, 20, 30], [37.0, 38.0, 39.0])
+    assert log.settings == {"chosen/0": 1.0, "chosen/1": 2.0}
+    assert "outcome/eval_return" in rlvitals.runs(path)[0].series
+
+
 def test_a_list_that_counts_is_the_axis(tmp_path):
     path = tmp_path / "history.json"
     held = {"episode": [10, 20, 30], "reward": [1.0, float("nan"), 3.0], "loss": [0.5, 0.25]}

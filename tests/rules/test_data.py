@@ -473,3 +473,16 @@ def test_a_loss_scale_that_is_halved_again_and_again():
     assert NUMBER.judge(run).severity is Severity.WARNING
     steady = made.trace(optimiser__loss_scale=np.full(100, 65536.0), optimiser__loss=noise(2))
     assert isinstance(NUMBER.judge(steady), Clear)
+
+
+@pytest.mark.parametrize(
+    ("norm", "severity"), [(np.nan, Severity.ERROR), (0.5, Severity.NOTE)], ids=["nan", "finite"]
+)
+def test_a_critic_that_trains_on_nan_from_the_first_row(norm, severity):
+    run = made.trace(
+        Profile.RLHF_PPO,
+        policy__loss=np.array([-0.013]),
+        value__loss=np.array([np.nan]),
+        optimiser__critic_grad_norm=np.array([norm]),
+    )
+    assert NUMBER.judge(run).severity is severity

@@ -70,6 +70,11 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"percentage", "correct"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"fraction", "correct"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"correct", "rate"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+    # How near a text is to its reference; on the "dev" set, as translation calls its validation.
+    frozenset({"chrf"}): (outcome.SCORE, outcome.EVAL_RETURN),
+    frozenset({"bleu"}): (outcome.SCORE, outcome.EVAL_RETURN),
+    frozenset({"dev", "chrf"}): (outcome.SCORE, outcome.EVAL_RETURN),
+    frozenset({"dev", "bleu"}): (outcome.SCORE, outcome.EVAL_RETURN),
     # How long an episode lasted, by a name that says that longer is better; and what was eaten.
     frozenset({"survival", "time"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"time", "survived"}): (outcome.RETURN, outcome.EVAL_RETURN),

@@ -164,6 +164,12 @@ NAMES = Table(
         "training/num_turns/mean": Name(rollouts.TURNS_MEAN, "messages of the conversation"),
         "training/num_turns/max": Name(rollouts.TURNS_MAX),
         "training/num_turns/min": Name(rollouts.TURNS_MIN),
+        # verl-agent and its forks: metric_utils.py, compute_data_metrics
+        "episode/reward/max": Name(outcome.RETURN_MAX, "over the batch's episodes"),
+        "episode/reward/min": Name(outcome.RETURN_MIN, "over the batch's episodes"),
+        "episode/length/mean": Name(rollouts.TURNS_MEAN, "steps of the environment, over episodes"),
+        "episode/length/max": Name(rollouts.TURNS_MAX, "steps of the environment"),
+        "episode/length/min": Name(rollouts.TURNS_MIN, "steps of the environment"),
         "train/num_gen_batches": Name(rollouts.GENERATION_BATCHES, "DAPO: of this update"),
         # debug/metrics.py, calculate_debug_metrics; rollout_corr_helper.py
         "training/rollout_probs_diff_mean": Name(

@@ -6,7 +6,8 @@
 Lists of one measure under several parents, or under names that differ in the algorithm or the seed,
 are several runs; a policy that does not learn ("random", "baseline") is none. Lists of rows are
 read by the column that counts their steps, those named for an evaluation under "eval/". Lists of
-rows that are named for stages of training ("sft", "dpo", "grpo") are a run each.
+rows that are named for stages of training ("sft", "dpo", "grpo") are a run each. Numbers under
+their steps, {"dev_chrf": {"10": 38.4, "20": 36.0, ...}}, are a list of rows.
 """
 
 import re
@@ -31,7 +32,7 @@ from rlvitals.types import Setting
 
 # Parents of lists that are parts of one run.
 EVALUATION_LIST_WORDS = frozenset(
-    {"eval", "evaluation", "evaluations", "test", "val", "validation"}
+    {"eval", "evaluation", "evaluations", "test", "val", "validation", "dev"}
 )
 RUN_PART_WORDS = EVALUATION_LIST_WORDS | {"train", "training"}
 Rows = Sequence[Mapping[str, object]]
@@ -61,14 +62,15 @@ def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> di
     `leaves` are its values under names joined by "/"; `unnamed` is the measure of lists whose names
     hold none.
     """
+    by_step = _rows_by_step(leaves)
     document = _Lists(
         {key: array for key, value in leaves.items() if (array := _array(value)) is not None},
-        {key: rows for key, value in leaves.items() if (rows := _rows(value))},
+        {key: rows for key, value in leaves.items() if (rows := _rows(value))} | by_step,
     )
     settings: dict[str, Setting] = {
         key: value[:MAX_SETTING_CHARACTERS] if isinstance(value, str) else value
         for key, value in leaves.items()
-        if isinstance(value, str | bool | int | float)
+        if isinstance(value, str | bool | int | float) and key.rpartition("/")[0] not in by_step
     }
     runs = _by_run(document, unnamed)
     if not runs:
@@ -89,6 +91,23 @@ def _learning(runs: Mapping[str, object]) -> list[str]:
     """Return the labels of the runs that are read: those that learn, the first of them."""
     labels = (label for label in runs if not run_labels.is_baseline(label))
     return list(islice(labels, 200))
+
+
+def _rows_by_step(leaves: Mapping[str, object]) -> dict[str, Rows]:
+    """Return the rows of each object whose keys are steps: "dev_chrf/10" and those beside it."""
+    values_by_step: dict[str, dict[int, object]] = defaultdict(dict)
+    for key, value in leaves.items():
+        name, _, step = key.rpartition("/")
+        if name and re.fullmatch(r"\d{1,15}", step) and json_number(value) is not None:
+            values_by_step[name][int(step)] = value
+    return {
+        name: [{"step": step, name.rpartition("/")[2]: n} for step, n in values.items()]
+        for name, values in values_by_step.items()
+        if name not in leaves
+        and len(values) >= lists.MIN_LIST_POINTS
+        and list(values) == sorted(values)
+        and (column_guess.is_measure(name) or _is_evaluation(name))
+    }
 
 
 def _array(value: object) -> NDArray[np.float64] | None:

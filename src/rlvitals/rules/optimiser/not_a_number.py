@@ -12,7 +12,8 @@ warning. Explained variance that is NaN in a fifth of the points says that retur
 a note; a mean return that is NaN says that no episode ended, unless the length of the episodes is a
 number in the same rows: then the reward itself is NaN, an error where it lasts to the end. An
 entropy or a length that is missing says nothing. A metric that never was a number was not computed:
-a note, unless every loss is such a metric and not everything else is.
+a note, unless every loss is such a metric and not everything else is, or both the loss of a policy
+or a critic and its gradient norm are: then that network trains on NaN.
 
 ## Why it matters
 Once a weight is NaN, every output is, and no later update can mend it. What was trained since
@@ -39,7 +40,14 @@ from dataclasses import replace
 import numpy as np
 
 from rlvitals.metrics.absence import describe_absence
-from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, LOSS_SCALE, WEIGHT_NORM
+from rlvitals.metrics.catalogue.optimiser import (
+    CRITIC_GRAD_NORM,
+    EVAL_LOSS,
+    GRAD_NORM,
+    LOSS,
+    LOSS_SCALE,
+    WEIGHT_NORM,
+)
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import (
     APPROX_KL,
@@ -147,8 +155,12 @@ def _trains_on_nan(trace: Trace, name: str) -> bool:
     """Return True if a metric that never was a number is a loss of a run that trains on NaN.
 
     No loss of such a run is ever finite, and something else that it measures is: a log in which
-    no metric is a number was not read.
+    no metric is a number was not read. A loss whose own gradient norm never is finite is enough.
     """
+    gradient = {VALUE_LOSS.name: CRITIC_GRAD_NORM.name, POLICY_LOSS.name: GRAD_NORM.name}.get(name)
+    norms = trace.get(gradient) if gradient else None
+    if norms is not None and len(norms) and np.isnan(norms.values).all():
+        return True
     losses = [trace[loss] for loss in LOSSES if len(trace.get(loss) or ())]
     if name not in LOSSES or any(np.isfinite(loss.values).any() for loss in losses):
         return False
