@@ -67,8 +67,10 @@ def test_a_short_noisy_return_without_any_gain_is_stalled(offset):
 
 def test_a_short_noisy_return_that_gains_one_standard_deviation_is_rarely_stalled():
     rise = np.linspace(-0.25, 1.25, 60)  # from its first fifth to its last by 1.2
-    words = [judged(outcome__return=20 * (rise + made.noise(60, seed)))[0] for seed in range(20)]
-    assert words.count(Word.STALLED) <= 1
+    runs = [judged(outcome__return=20 * (rise + made.noise(60, seed))) for seed in range(20)]
+    stalled = [findings for word, findings in runs if word is Word.STALLED]
+    assert len(stalled) <= 3
+    assert all(f.severity is Severity.NOTE for findings in stalled for f in findings.values())
 
 
 def test_a_mean_that_rose_and_fell_below_its_start_is_not_called_flat():

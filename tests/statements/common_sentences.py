@@ -12,11 +12,14 @@ from derivations import (
     windows,
 )
 
+from rlvitals.rules import likely_outcome
+from rlvitals.rules.answers import prefer_evaluation
 from rlvitals.rules.curves import by_steps
 from rlvitals.rules.episode_window import episodes_per_point, window_points
 from rlvitals.rules.gains import gain
 from rlvitals.rules.standing import environment, label, least_that_counts, outcome, task
 from rlvitals.signals.blocks import block_means
+from rlvitals.signals.curve_shape import curve_shape
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.outcome_change import single_value_sd
 
@@ -61,6 +64,57 @@ def tenths(case: Case):
         clipped = np.clip(values, ordered[1], ordered[-2])
         means = block_means(clipped, max(len(clipped) // 20, 1))
         yield (means[1:] + means[:-1]) / 2
+
+
+def judged_outcome(case: Case):
+    """Return the points of the outcome that the shape of a curve is judged by."""
+    return outcome(prefer_evaluation(case.trace))[1]
+
+
+def sixths(which: str):
+    """Return a function that derives the first, last or best mean of a sixth of the outcome."""
+
+    def derive(case: Case):
+        values = judged_outcome(case).values
+        # `array_split` gives what is left over to the first parts.
+        size, more = divmod(len(values), 6)
+        ends = np.cumsum([size + (part < more) for part in range(6)])
+        means = [values[end - size - (part < more) : end].mean() for part, end in enumerate(ends)]
+        return [{"first": means[0], "last": means[-1], "best": max(means)}[which]]
+
+    return derive
+
+
+def best_sixth_ends(case: Case):
+    """Return the last step of the best sixth of the outcome."""
+    steps, values = judged_outcome(case).steps, judged_outcome(case).values
+    parts = np.array_split(values, 6)
+    best = max(range(6), key=lambda part: parts[part].mean())
+    return [float(steps[sum(len(part) for part in parts[: best + 1]) - 1])]
+
+
+def shape_probability(index: int):
+    """Return a function that derives the probability of improved, flat or lost."""
+
+    def derive(case: Case):
+        numbers = curve_shape(judged_outcome(case).values)
+        scores = np.array(likely_outcome.INTERCEPTS)
+        for number, (mean, sd, *weights) in zip(
+            numbers, likely_outcome.WEIGHTS.values(), strict=True
+        ):
+            scores = scores + (number - mean) / sd * np.array(weights)
+        return [float(np.exp(scores[index]) / np.exp(scores).sum())]
+
+    return derive
+
+
+SHAPE = claim(
+    "by the shape of the curve: improved <improved>, flat <flat>, lost <lost>; fitted to <curves> "
+    "labelled curves of <repositories> public repositories",
+    improved=shape_probability(0), flat=shape_probability(1), lost=shape_probability(2),
+    curves=lambda _: [likely_outcome.FITTED_CURVES],
+    repositories=lambda _: [likely_outcome.FITTED_REPOSITORIES],
+)  # fmt: skip
 
 
 def bests(case: Case):

@@ -19,7 +19,16 @@ from column_values import (
     times,
     zeros,
 )
-from common_sentences import bests, interval, later, level_of, single_value_change, way
+from common_sentences import (
+    SHAPE,
+    bests,
+    interval,
+    later,
+    level_of,
+    single_value_change,
+    sixths,
+    way,
+)
 from derivations import claim, windows
 from rule_values import (
     RETURN,
@@ -57,6 +66,9 @@ NO_LEARNING = [
             last=level_of("last"), best=bests)
       for state in ("does not improve", "does not improve, it is flat", "hardly improves",
                     "does not improve, it falls", "does not improve, it rises")),
+    claim("<label> probably does not improve: <first> to <last>, best <best>",
+          first=sixths("first"), last=sixths("last"), best=sixths("best")),
+    SHAPE,
     claim("from its first level to its last it changes by <size> sd of a single value",
           size=single_value_change),
 ]  # fmt: skip

@@ -31,7 +31,7 @@ from column_values import (
     typical_error,
     zeros,
 )
-from common_sentences import later, metric_count, outcomes
+from common_sentences import SHAPE, best_sixth_ends, later, metric_count, outcomes, sixths
 from derivations import claim, windows
 from language_sentences import LANGUAGE_RULES
 from reward_sentences import INTERVALS, NO_LEARNING, REWARD_RULES
@@ -341,6 +341,9 @@ OWN_RULES = {
         claim("a block of <width> values scatters by <noise>",
               width=lambda c: [float(course.width) for _, course in courses(c)],
               noise=lambda c: [course.noise for _, course in courses(c)]),
+        claim("<label> was <best> around step <step> and is <last> now", best=sixths("best"),
+              step=best_sixth_ends, last=sixths("last")),
+        SHAPE,
     ],
     "return-oscillates": [
         claim("<label> was won and lost <n> times, between <low> and <high>; it ends at <end>",

@@ -12,9 +12,9 @@ from derivations import Case, trend_of, windows
 
 from rlvitals.rules.answers import answers
 from rlvitals.rules.data.impossible_value import _limits
+from rlvitals.rules.derived_series import temperature_lag
 from rlvitals.rules.identities import IDENTITIES
 from rlvitals.rules.practice import odd
-from rlvitals.rules.pulses import temperature_lag
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.spread import noise_sd
 

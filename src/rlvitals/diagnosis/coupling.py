@@ -10,7 +10,7 @@ import numpy as np
 from rlvitals.metrics.catalogue import outcome, scheduler
 from rlvitals.metrics.catalogue.exploration import TEMPERATURE
 from rlvitals.metrics.metric import Metric
-from rlvitals.rules.pulses import outside_pulses, temperature_lag
+from rlvitals.rules.derived_series import outside_pulses, temperature_lag
 from rlvitals.rules.workload import SPEEDS, Optimum, latest_shares, misplaced_share, optimum
 from rlvitals.signals.lagged import MIN_LAGGED_POINTS, Lagged
 from rlvitals.types import Profile, Trace

@@ -76,11 +76,13 @@ class Diagnosis:
     def can_tell(self) -> bool:
         """True if enough was logged to judge the run: no finding alone does not mean healthy.
 
-        False for a run that is called stalled only because of notes: its level may be good.
+        False for a run that is called stalled or collapsed only because of notes: its level may
+        be good, and it may come back.
         """
-        stalls = [finding for rule, finding in self.findings if rule.verdict == Word.STALLED]
-        doubtful = self.verdict.word is Word.STALLED and bool(stalls)
-        doubtful = doubtful and max(f.severity for f in stalls) < Severity.WARNING
+        word = self.verdict.word
+        reasons = [finding.severity for rule, finding in self.findings if rule.verdict == word]
+        doubtful = word in {Word.STALLED, Word.COLLAPSED} and bool(reasons)
+        doubtful = doubtful and max(reasons) < Severity.WARNING
         judged = bool(self.clear or self.cases or self.muted)
         return judged and self.verdict.word is not Word.UNKNOWN and not doubtful
 

@@ -1,5 +1,6 @@
 """Verdict of a run in one word: the first that applies in this order, by the outcome first."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -8,6 +9,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.going_on import describe_end
+from rlvitals.rules.likely_outcome import LikelyAnswer, likely_answer
 from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Finding, Rule, Severity
@@ -39,8 +41,23 @@ class Verdict:
     why: str
 
 
+LIKELY_WORDS: Mapping[LikelyAnswer, Word] = {"flat": Word.STALLED, "lost": Word.COLLAPSED}
+
+
 def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:
-    """Judge the run as a whole. A run whose outcome rises is learning, whatever else is found."""
+    """Judge the run as a whole: by what is proven, else by the shape of its outcome's curve."""
+    proven = proven_verdict(trace, findings)
+    word = LIKELY_WORDS.get(likely_answer(trace))
+    finding = next((f for rule, f in findings if word is not None and rule.verdict == word), None)
+    if word is None or finding is None:
+        return proven
+    is_open = proven.word is Word.UNKNOWN
+    is_open = is_open or (proven.word is Word.STALLED and word is Word.COLLAPSED)
+    return Verdict(word, finding.summary) if is_open else proven
+
+
+def proven_verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:
+    """Judge by findings and tests. A run whose outcome rises is learning."""
     if trace.lifecycle.failed:
         usually = usual_meaning(describe_end(trace))
         return Verdict(
@@ -60,14 +77,14 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     }
     if silent is not None and trace.lifecycle.live and Word.FAILED not in verdicts:
         return Verdict(Word.HUNG, silent.summary)
-    verdicts = _without_symptoms(verdicts, findings, trend)
-    for label in Word:
-        if label not in verdicts:
+    verdicts = _without_symptoms(verdicts, findings, trend, likely_answer(trace))
+    for word in Word:
+        if word not in verdicts:
             continue
-        is_loss = label in OUTCOME_LOST and _of_the_outcome(verdicts[label])
-        is_loss = is_loss or (label is Word.STALLED and _of_right_answers(verdicts[label].metric))
-        if is_loss or not (good and label in OUTCOME_DECIDES):
-            return Verdict(label, verdicts[label].summary)
+        is_loss = word in OUTCOME_LOST and _of_the_outcome(verdicts[word])
+        is_loss = is_loss or (word is Word.STALLED and _of_right_answers(verdicts[word].metric))
+        if is_loss or not (good and word in OUTCOME_DECIDES):
+            return Verdict(word, verdicts[word].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(prefer_evaluation(trace))
     if fallen is not None and trend.state != "holding its best":
         return _by_outcome(trace, fallen)
@@ -78,16 +95,22 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
 
 
 def _without_symptoms(
-    verdicts: dict[Word, Finding], findings: tuple[tuple[Rule, Finding], ...], trend: Standing
+    verdicts: dict[Word, Finding],
+    findings: tuple[tuple[Rule, Finding], ...],
+    trend: Standing,
+    likely: LikelyAnswer,
 ) -> dict[Word, Finding]:
     """Leave out the words that say what the optimiser did, where the outcome says what came of it.
 
-    An optimiser that shakes explains why an outcome stays flat. A policy that is trained the wrong
+    An optimiser that shakes explains why an outcome stays flat, and a policy that is certain of one
+    action lost nothing where the outcome never gained. A policy that is trained the wrong
     way becomes certain of it, and lost nothing.
     """
     symptoms: set[Word] = set()
     if _of_the_outcome(verdicts.get(Word.STALLED)) or (trend.state == "flat" and trend.why):
         symptoms.add(Word.UNSTABLE)
+    if likely == "flat":
+        symptoms.add(Word.COLLAPSED)
     if any(r.name == "sign-reversed" and f.severity is Severity.ERROR for r, f in findings):
         symptoms.add(Word.COLLAPSED)
     return {w: f for w, f in verdicts.items() if w not in symptoms or _of_the_outcome(f)}

@@ -30,7 +30,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SAMPLES, POSITIVE_SHARE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
-from rlvitals.rules.positives import positive_share
+from rlvitals.rules.derived_series import positive_share
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.blocks import block_means

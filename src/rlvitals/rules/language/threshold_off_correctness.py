@@ -31,7 +31,7 @@ from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SAMPLES
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learning_trend
-from rlvitals.rules.positives import positive_share
+from rlvitals.rules.derived_series import positive_share
 from rlvitals.rules.rule import (
     Answer,
     Clear,

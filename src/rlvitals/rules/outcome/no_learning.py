@@ -21,7 +21,9 @@ interval lies below what counts. A noisy outcome counts as flat there if it gain
 standard deviation of a single value, and a gain of eight tenths is excluded, by blocks or, of
 single returns and evaluations that gained less than two tenths, by a line; so does a language
 model's mean reward that gained less than two tenths of the standard deviation of a single response.
-All three are a note: the verdict is that the run stalled, and the exit code that it cannot be told.
+Where no test tells, the shape of a finished run's curve may: a model fitted to published curves
+gives the probability that it improved, is flat or lost what it had (decision 128).
+All these are a note: the verdict is that the run stalled, and the exit code that it cannot be told.
 20 values that are all the same and pay nothing, zero or less, are a warning again.
 
 ## Why it matters
@@ -52,6 +54,7 @@ from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.gains import MIN_POINTS, likely_flat
 from rlvitals.rules.going_on import liveness
+from rlvitals.rules.likely_outcome import likely_answer, likely_outcome
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -98,7 +101,7 @@ def check(trace: Trace) -> Answer:
     if trace.profile in kinds.LANGUAGE and standing(trace).improves:
         return Clear()  # what it is paid for rises: other rules ask whether answers follow
     if trend.state == "unknown":
-        return Undecided(trend.sentence, ("outcome/return",) if not trend.metric else ())
+        return _judge_by_shape(trace, trend)
     if not trend.stalls or trend.state == "fallen back":
         return Clear()  # it did learn: whether it kept that is return_collapse's business
     if trend.metric == SELF_PLAY:
@@ -118,6 +121,24 @@ def check(trace: Trace) -> Answer:
         limit_on_curve=False,
         evidence=_evidence(trace, trend),
         counter=doubt,
+    )
+
+
+def _judge_by_shape(trace: Trace, trend: Standing) -> Finding | Undecided:
+    likely = likely_outcome(trace) if likely_answer(trace) == "flat" else None
+    if likely is None:
+        return Undecided(trend.sentence, ("outcome/return",) if not trend.metric else ())
+    return Finding(
+        f"{label(likely.metric)} probably does not improve: {likely.first:.4g} to "
+        f"{likely.last:.4g}, best {likely.best:.4g}",
+        severity=Severity.NOTE,
+        metric=likely.metric,
+        began=trace.first_step,
+        ended=trace.last_step,
+        observed=likely.last,
+        bound=Bound(likely.first, "mean of its first sixth"),
+        evidence=(likely.evidence,),
+        counter=("no test proves it, and its level may be a good one: --set env_id=... may tell",),
     )
 
 

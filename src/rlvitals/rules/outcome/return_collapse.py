@@ -21,6 +21,10 @@ end of a longer run: its evaluations end far below their first ones. A
 share of right answers is warned of where its last tenth lies a fifth of the answers below its best
 tenth: the share's span is known, and so is how batches scatter.
 
+Where no test tells, and where an outcome is proven not to have improved, the shape of a finished
+run's curve may tell that it lost what it had: a model fitted to published curves gives the
+probability (decision 128). It is a note from six tenths on, a warning from eight tenths on.
+
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
 back; if training goes on from here, most of the time it does not come back by itself.
@@ -55,6 +59,7 @@ from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
 from rlvitals.rules.gains import MIN_ANSWER_LOSS, late_answer_loss
 from rlvitals.rules.going_on import liveness
+from rlvitals.rules.likely_outcome import MIN_LOST_WARNING, likely_answer, likely_outcome
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.paid import longer_way
 from rlvitals.rules.rule import (
@@ -89,8 +94,9 @@ LEAST = 20  # points: two a block would be noise
 def check(trace: Trace) -> Answer:
     """Compare the end with the best stretch of the run: in training, then in its evaluations."""
     answer = _check(trace)
-    if not isinstance(answer, Finding) and (lost := _ends_below_its_best(trace)) is not None:
-        return lost
+    if not isinstance(answer, Finding):
+        lost = _ends_below_its_best(trace) or _probably_lost(trace)
+        answer = answer if lost is None else lost
     if isinstance(answer, Finding) or not {RETURN.name, EVALUATED} <= trace.series.keys():
         return answer
     if stands_where_training_rose(trace):
@@ -150,6 +156,25 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
     if course.loss < min_share * course.total_gain:
         return None
     return replace(_finding(name, series, course, min_share), severity=Severity.WARNING)
+
+
+def _probably_lost(trace: Trace) -> Finding | None:
+    """Judge a whole run by the shape of its curve, where no test proves what became of it."""
+    likely = likely_outcome(trace) if likely_answer(trace) == "lost" else None
+    if likely is None:
+        return None
+    is_warning = likely.lost >= MIN_LOST_WARNING
+    return Finding(
+        f"{label(likely.metric)} was {likely.best:.4g} around step {likely.best_step:,} and is "
+        f"{likely.last:.4g} now",
+        severity=Severity.WARNING if is_warning else Severity.NOTE,
+        metric=likely.metric,
+        began=likely.best_step,
+        ended=trace.last_step,
+        observed=likely.last,
+        bound=Bound(likely.best, "mean of this run's own best sixth"),
+        evidence=(likely.evidence,),
+    )
 
 
 def _loss_by_windows(trace: Trace, name: str, series: Series) -> bool:

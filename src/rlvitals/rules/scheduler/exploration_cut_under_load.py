@@ -41,7 +41,7 @@ from rlvitals.metrics.catalogue.scheduler import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import weigh
-from rlvitals.rules.pulses import outside_pulses, temperature_lag
+from rlvitals.rules.derived_series import outside_pulses, temperature_lag
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, Stretch, below, start
 from rlvitals.rules.standing import standing

@@ -1,0 +1,160 @@
+"""Probable outcome of a finished run by the shape of its curve, where no test proves one.
+
+A multinomial logistic model on the numbers of `curve_shape`, fitted to published training curves
+that were labelled from plots. It is asked only where the tests of the outcome answer nothing, and
+once an outcome is known not to have improved, whether it lost what it had.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rlvitals.metrics.catalogue.outcome import (
+    EVAL_RETURN,
+    EVAL_REWARD,
+    EVAL_SUCCESS_RATE,
+    RETURN,
+    REWARD,
+    SCORE,
+    SUCCESS_RATE,
+)
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import prefer_evaluation, verdict_trend
+from rlvitals.rules.curves import learned_before
+from rlvitals.rules.falling import full
+from rlvitals.rules.going_on import liveness
+from rlvitals.rules.outcome_blocks import may_be_good
+from rlvitals.rules.paid import longer_way
+from rlvitals.rules.remembered import cache_by_trace
+from rlvitals.rules.spent import too_early
+from rlvitals.rules.standing import Standing, least_that_counts, outcome, slow_swing
+from rlvitals.signals.curve_shape import SHAPE, curve_shape
+from rlvitals.signals.finite import Array
+from rlvitals.signals.outcome_course import course_of, falls, is_back
+from rlvitals.signals.spread import noise_sd
+from rlvitals.types import Profile, Trace
+
+# Written by scripts/fit_likely_outcome.py: of each number of SHAPE its mean and standard deviation
+# over the curves, and its coefficients for "improved", "flat" and "lost".
+FITTED_CURVES = 383
+FITTED_REPOSITORIES = 272
+INTERCEPTS = (0.842, -0.577, -0.265)
+WEIGHTS = {
+    "change": (1.014, 1.433, 1.194, -0.335, -0.859),
+    "lost": (0.276, 0.368, -0.150, -0.367, 0.517),
+    "range": (1.771, 0.858, -0.112, -0.760, 0.872),
+    "order": (0.343, 0.517, 0.634, -0.701, 0.067),
+    "best at": (0.569, 0.339, 0.373, 0.442, -0.815),
+    "gain": (2.020, 1.804, 0.065, -0.847, 0.782),
+}
+MAX_IMPROVED = 0.4  # above, an outcome may have improved
+MIN_LOST = 0.6
+MIN_LOST_WARNING = 0.8  # no healthy curve had more, each judged by a fit to the other repositories
+JUDGED_METRICS = frozenset(
+    metric.name
+    for metric in (
+        RETURN, EVAL_RETURN, REWARD, EVAL_REWARD, SCORE, SUCCESS_RATE, EVAL_SUCCESS_RATE,
+    )
+)  # fmt: skip
+
+LikelyAnswer = Literal["flat", "lost", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class LikelyOutcome:
+    """Probabilities of what became of an outcome, and its levels, each the mean of a sixth."""
+
+    metric: str
+    improved: float
+    flat: float
+    lost: float
+    first: float
+    last: float
+    best: float
+    best_step: int  # at which the best sixth ends
+    rose: bool  # above its first level, before it was lost
+
+    @property
+    def evidence(self) -> str:
+        """Say the probabilities, and what they come from."""
+        return (
+            f"by the shape of the curve: improved {self.improved:.0%}, flat {self.flat:.0%}, "
+            f"lost {self.lost:.0%}; fitted to {FITTED_CURVES} labelled curves of "
+            f"{FITTED_REPOSITORIES} public repositories"
+        )
+
+
+def likely_answer(trace: Trace) -> LikelyAnswer:
+    """Return what probably became of an outcome that no test tells; empty where one does.
+
+    "flat": it did not improve; "lost": it did not keep what it had gained. Never that it improved:
+    of seven recorded runs that a test left open and the model called improved, four were broken.
+    """
+    likely, trend = likely_outcome(trace), verdict_trend(trace)
+    if likely is None or (trend.state != "unknown" and not trend.stalls):
+        return ""
+    # A run that may go on may be in a dip.
+    min_lost = MIN_LOST if liveness(trace).live is False else MIN_LOST_WARNING
+    may_be_lost = (likely.rose or not trend.stalls) and trend.metric in {"", likely.metric}
+    if likely.lost >= min_lost and may_be_lost and not _is_no_loss(trace, likely, trend):
+        return "lost"
+    if trend.stalls or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
+        return ""
+    return "flat"
+
+
+def _is_no_loss(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
+    """Return True if an end below the best is what a task, a window or a dip does by itself.
+
+    A window of the first episodes explains nothing where the whole outcome falls.
+    """
+    picked = outcome(prefer_evaluation(trace))
+    if picked is None:
+        return True
+    name, series = picked
+    course = course_of(series.values)
+    material, origin = least_that_counts(trace, name, series)
+    is_small = likely.best - likely.last < max(material, slow_swing(trace, name, origin))
+    # The best of six levels of pure noise lies three standard errors above the last at times.
+    error = (noise_sd(series.values) or 0.0) * math.sqrt(12 / len(series))
+    is_small = is_small or likely.best - likely.last < 4 * error
+    is_small = is_small or course.keeps(material)  # half of the gain is left
+    has_swings = falls(course) > 1 or is_back(series.values, course)
+    is_filling = trend.state != "falling" and series.steps[-1] < full(trace, name, series)
+    return is_small or has_swings or is_filling or bool(longer_way(trace, name))
+
+
+def likely_outcome(trace: Trace) -> LikelyOutcome | None:
+    """Return the probabilities for a whole classic run; None for others and for short ones."""
+    if trace.profile in {*kinds.LANGUAGE, Profile.SUPERVISED}:
+        return None
+    return _likely_outcome(trace)
+
+
+@cache_by_trace
+def _likely_outcome(trace: Trace) -> LikelyOutcome | None:
+    if too_early(trace) and liveness(trace).live is not False:
+        return None
+    picked = outcome(prefer_evaluation(trace))
+    if picked is None or picked[0] not in JUDGED_METRICS or learned_before(trace):
+        return None
+    name, series = picked
+    shape = curve_shape(series.values)
+    if shape is None:
+        return None
+    improved, flat, lost = (float(p) for p in _probabilities(shape))
+    sixths = np.array([part.mean() for part in np.array_split(series.values, 6)])
+    levels = (float(sixths[0]), float(sixths[-1]), float(sixths.max()))
+    best_end = np.array_split(series.steps, 6)[int(sixths.argmax())][-1]
+    rose = bool(shape[SHAPE.index("best at")] > 0)
+    return LikelyOutcome(name, improved, flat, lost, *levels, int(best_end), rose)
+
+
+def _probabilities(shape: Array) -> Array:
+    table = np.array(list(WEIGHTS.values()))
+    means, sds, coefficients = table[:, 0], table[:, 1], table[:, 2:]
+    scores = (shape - means) / sds @ coefficients + np.array(INTERCEPTS)
+    powers = np.exp(scores - scores.max())
+    return np.asarray(powers / powers.sum())

@@ -1,0 +1,101 @@
+"""What the shape of a curve says, where no test of the outcome tells."""
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.api import diagnose
+from rlvitals.diagnosis.verdict import Word, proven_verdict
+from rlvitals.rules.likely_outcome import (
+    MIN_LOST_WARNING,
+    WEIGHTS,
+    likely_answer,
+    likely_outcome,
+)
+from rlvitals.rules.rule import Severity
+from rlvitals.signals.curve_shape import SHAPE
+
+
+def judged(**columns):
+    return diagnose(made.trace(**columns), live=False)
+
+
+def noisy(points, seed, sd=20.0):
+    return sd * made.noise(points, seed)
+
+
+def find_open(curve, words):
+    """Return the diagnoses of the noisy runs that the tests of the outcome leave open."""
+    found = [judged(outcome__return=curve + noisy(len(curve), seed)) for seed in range(30)]
+    return [d for d in found if str(proven_verdict(d.trace, d.findings).word) in words]
+
+
+def test_the_table_has_a_row_for_each_number_of_a_shape():
+    assert tuple(WEIGHTS) == SHAPE
+    assert all(len(row) == 5 and row[1] > 0 for row in WEIGHTS.values())
+    # Coefficients of a class less those of another decide: their sum is free.
+    assert np.abs([sum(row[2:]) for row in WEIGHTS.values()]).max() < 0.01
+
+
+def test_probabilities_sum_to_one_and_do_not_depend_on_offset_or_scale():
+    curve = np.linspace(0, 15, 60) + noisy(60, 3)
+    base = likely_outcome(judged(outcome__return=curve).trace)
+    assert base.improved + base.flat + base.lost == pytest.approx(1.0)
+    for offset, scale in ((1e4, 1.0), (-1e4, 1.0), (0.0, 1e-3), (7.0, 1e3)):
+        moved = likely_outcome(judged(outcome__return=offset + scale * curve).trace)
+        assert (moved.improved, moved.flat) == pytest.approx((base.improved, base.flat), abs=1e-6)
+
+
+def test_a_noisy_outcome_without_a_gain_is_probably_flat_and_no_alarm():
+    left_open = find_open(np.zeros(45), {"unknown"})
+    stalled = [d for d in left_open if d.verdict.word is Word.STALLED]
+    assert len(stalled) >= len(left_open) / 3 > 0
+    for diagnosis in stalled:
+        assert "probably does not improve" in diagnosis.verdict.why
+        assert not diagnosis.can_tell
+        assert max(f.severity for _, f in diagnosis.findings) is Severity.NOTE
+
+
+def test_a_gain_that_is_gone_is_probably_lost():
+    curve = np.r_[np.linspace(0, 60, 15), np.linspace(60, -40, 30)]
+    left_open = find_open(curve, {"unknown", "stalled"})
+    assert left_open
+    lost = [d for d in left_open if d.verdict.word is Word.COLLAPSED]
+    assert len(lost) >= len(left_open) / 2
+    for diagnosis in lost:
+        assert " was " in diagnosis.verdict.why
+        severities = {rule.name: f.severity for rule, f in diagnosis.findings}
+        is_sure = likely_outcome(diagnosis.trace).lost >= MIN_LOST_WARNING
+        expected = Severity.WARNING if is_sure else Severity.NOTE
+        assert severities["return-collapse"] is expected
+        assert diagnosis.can_tell is is_sure or "no-learning" in severities
+
+
+def test_nothing_is_called_improved_by_its_shape():
+    for curve in (
+        np.linspace(0, 30, 45),
+        np.linspace(0, 60, 45),
+        np.r_[np.zeros(20), np.full(25, 20.0)],
+    ):
+        for diagnosis in find_open(curve, {"unknown"}):
+            assert diagnosis.verdict.word in {Word.UNKNOWN, Word.STALLED}
+
+
+def test_the_shape_is_not_asked_of_a_run_that_goes_on_or_is_judged_otherwise():
+    flat = noisy(45, 1)
+    going = diagnose(made.trace(outcome__return=flat), live=True)
+    assert likely_outcome(going.trace) is None
+    rising = judged(outcome__return=np.linspace(0, 400, 200) + noisy(200, 2))
+    assert likely_answer(rising.trace) == ""
+    assert rising.verdict.word is Word.LEARNING
+    short = judged(outcome__return=flat[:7])
+    assert likely_outcome(short.trace) is None
+
+
+def test_a_muted_rule_says_nothing_by_the_verdict_either():
+    curve = np.r_[np.linspace(0, 60, 15), np.linspace(60, -40, 30)]
+    diagnosis = next(
+        d for d in find_open(curve, {"unknown", "stalled"}) if d.verdict.word is Word.COLLAPSED
+    )
+    others = tuple(pair for pair in diagnosis.findings if pair[0].name != "return-collapse")
+    assert proven_verdict(diagnosis.trace, others).word is not Word.COLLAPSED
