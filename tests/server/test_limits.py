@@ -86,6 +86,8 @@ def test_a_client_that_reads_nothing_holds_little_and_stalls_nobody(application,
             read_until(reader, b'"number":%d}' % number)
             assert listener.queue.qsize() <= MAX_QUEUED_MESSAGES
         assert get(address, "/api/runs")[0] == 200
+        # What the system holds for it would come 4 KiB at a time, each after 40 ms.
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         received = 0
         with contextlib.suppress(ConnectionResetError):
             while part := deaf.recv(1 << 16):  # cut off: the stream ends
