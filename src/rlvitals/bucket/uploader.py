@@ -66,6 +66,7 @@ class Uploader:
         self._loaded = False
         self._seen: dict[str, tuple[int, int]] = {}  # whole files: size and time as uploaded
         self._attempts: dict[str, int] = {}  # the bucket's, by key
+        self._attempt_keys: dict[tuple[str, str], str] = {}  # by name and version of its object
         self._has_garbage = True  # segments that no manifest lists may be there
 
     @property
@@ -210,13 +211,16 @@ class Uploader:
         self._manifest = replace(self._manifest, attempts=attempts)
 
     def _read_attempts(self) -> dict[str, int]:
-        names = [entry.name for entry in self.store.list(ATTEMPTS)]
-        contents = self.store.read_many(names)
-        keys: dict[str, int] = {}
-        for name in sorted(contents):
-            if match := manifests.ATTEMPT_NAME.fullmatch(name):
-                keys.setdefault(str(json.loads(contents[name])["key"]), int(match["number"]))
-        return keys
+        versions = {entry.name: entry.version for entry in self.store.list(ATTEMPTS)}
+        new_names = [place[0] for place in versions.items() if place not in self._attempt_keys]
+        for name, content in self.store.read_many(new_names).items():
+            self._attempt_keys[name, versions[name]] = str(json.loads(content)["key"])
+        numbers: dict[str, int] = {}
+        for place in versions.items():
+            match = manifests.ATTEMPT_NAME.fullmatch(place[0])
+            if match and place in self._attempt_keys:
+                numbers.setdefault(self._attempt_keys[place], int(match["number"]))
+        return numbers
 
     def _commit_segment(self, segment: _Segment, *, closed: bool) -> None:
         name = segment.name(self.node, self._manifest.sequence + 1)
