@@ -43,9 +43,7 @@ def cloud(endpoint, monkeypatch, tmp_path):
     }.items():  # fmt: skip
         monkeypatch.setenv(name, text)
     monkeypatch.chdir(tmp_path)
-    files = s3fs.S3FileSystem(
-        endpoint_url=endpoint, skip_instance_cache=True, session=s3_session()
-    )
+    files = s3fs.S3FileSystem(endpoint_url=endpoint, skip_instance_cache=True, session=s3_session())
     if not files.exists("runs"):
         files.mkdir("runs")
     return f"s3://runs/{tmp_path.name}"
