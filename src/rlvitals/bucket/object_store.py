@@ -20,13 +20,14 @@ from typing import Any, TypeVar
 
 from rlvitals.bucket.store_dialects import Conflict, dialect_of, store_time
 from rlvitals.checkpoints.transfer.fsspec_remote import SCHEME_PACKAGES
-from rlvitals.checkpoints.transfer.s3_session import S3_SCHEMES, s3_session
+from rlvitals.checkpoints.transfer.s3_session import s3_session
 from rlvitals.checkpoints.transfer.timeouts import call_within
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage import redact
 
 ResultT = TypeVar("ResultT")
 PARALLEL_READS = 16  # requests under way at once, of S3's connection pool of 50
+S3_SCHEMES = ("s3", "s3a")
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,15 +211,16 @@ class Uploader:
         self._manifest = replace(self._manifest, attempts=attempts)
 
     def _read_attempts(self) -> dict[str, int]:
+        keys = self._attempt_keys  # an attempt's object never changes
         versions = {entry.name: entry.version for entry in self.store.list(ATTEMPTS)}
-        new_names = [place[0] for place in versions.items() if place not in self._attempt_keys]
+        new_names = [name for name, version in versions.items() if (name, version) not in keys]
         for name, content in self.store.read_many(new_names).items():
-            self._attempt_keys[name, versions[name]] = str(json.loads(content)["key"])
+            keys[name, versions[name]] = str(json.loads(content)["key"])
         numbers: dict[str, int] = {}
-        for place in versions.items():
-            match = manifests.ATTEMPT_NAME.fullmatch(place[0])
-            if match and place in self._attempt_keys:
-                numbers.setdefault(self._attempt_keys[place], int(match["number"]))
+        for name, version in versions.items():
+            match = manifests.ATTEMPT_NAME.fullmatch(name)
+            if match and (name, version) in keys:
+                numbers.setdefault(keys[name, version], int(match["number"]))
         return numbers
 
     def _commit_segment(self, segment: _Segment, *, closed: bool) -> None:

@@ -7,8 +7,6 @@ so for each client.
 from functools import cache
 from typing import Any
 
-S3_SCHEMES = ("s3", "s3a")
-
 
 def s3_session() -> Any:  # noqa: ANN401 - aiobotocore's own
     """Return a session of aiobotocore, whose credentials are read anew. Raises ImportError."""
