@@ -25,7 +25,7 @@ CASES = [
     *(("run", path.parent.name) for path in sorted(RUNS.glob("*/run.toml"))),
     *(("fires", path.parent.name) for path in sorted(TRACES.glob("*/trace.toml"))),
 ]
-CASES = CASES[:: cases(3, 1)]
+CASES = CASES[:: cases(6, 1)]
 each_case = pytest.mark.parametrize("case", CASES, ids="/".join)
 
 

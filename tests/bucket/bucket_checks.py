@@ -112,8 +112,9 @@ class WeatherStore(ObjectStore):
         return version
 
 
-def upload_all(folder, store, *, closing=False):
+def upload_all(folder, store, *, closing=False, conditions=None):
     uploader = Uploader(folder, store)
+    uploader.conditions = conditions  # None: it asks the store
     while not uploader.upload(closing=closing):
         pass
     return uploader

@@ -11,6 +11,7 @@ import fsspec
 import pytest
 
 from rlvitals.bucket.object_store import ObjectStore
+from rlvitals.checkpoints.transfer.s3_session import s3_session
 
 # Of every Azurite: Microsoft's documentation prints it.
 AZURITE_KEY = (
@@ -42,7 +43,7 @@ def cloud(endpoint, monkeypatch, tmp_path):
     }.items():  # fmt: skip
         monkeypatch.setenv(name, text)
     monkeypatch.chdir(tmp_path)
-    files = s3fs.S3FileSystem(endpoint_url=endpoint, skip_instance_cache=True)
+    files = s3fs.S3FileSystem(endpoint_url=endpoint, skip_instance_cache=True, session=s3_session())
     if not files.exists("runs"):
         files.mkdir("runs")
     return f"s3://runs/{tmp_path.name}"

@@ -21,7 +21,7 @@ from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.bucket.uploader import Uploader
 
 NODES, RANKS = 8, 8  # processes that write, and ranks of each: every rank has a folder of its own
-SECONDS = float(os.environ.get("RLVITALS_STORM_SECONDS") or cases(30, 300))
+SECONDS = float(os.environ.get("RLVITALS_STORM_SECONDS") or cases(10, 300))
 STARTS_APART = 1_000_000  # steps: no two starts of a rank log the same one
 
 BROKEN = (OSError, BotoCoreError, ClientError)  # what a request raises whose server dies
@@ -173,8 +173,7 @@ class Node:
             if (path / "run.json").exists():
                 with suppress(*BROKEN):
                     uploaders.setdefault(path, Uploader(path, store)).upload()
-            else:
-                time.sleep(0.05)
+            time.sleep(dice.uniform(0.0, 0.1))
 
 
 @contextmanager
@@ -197,9 +196,9 @@ def starts(rows, rank):
 def test_64_writers_killed_by_signal_and_a_server_that_dies_lose_and_double_no_row(
     cloud, endpoint, tmp_path, monkeypatch
 ):
-    """It lasts half a minute, five in `make soak`, and an hour by RLVITALS_STORM_SECONDS=3600.
+    """It lasts 13 seconds: 25 kills; in `make soak` five minutes, of its 49.
 
-    `make soak` itself takes 49 minutes.
+    An hour by RLVITALS_STORM_SECONDS=3600.
     """
     import s3fs  # noqa: F401 - before the fork, once
 
@@ -226,7 +225,7 @@ def _storm_of_signals(root, url, front):
                 return kills
             time.sleep(pause_s)
             node = dice.choice(machines)
-            work = (node.log, node.upload)[number % 2]
+            work = node.log if number % 4 == 1 else node.upload
             node.kill(work)
             node.start(work)
             kills[work.__name__] += 1
@@ -259,8 +258,9 @@ def _check(url, root):
         for steps in starts(early, rank):
             assert steps == by_start[steps[0]][: len(steps)]
     store = ObjectStore(url)
+    conditions = store.probe()
     for path in paths:
-        upload_all(path, store, closing=True)
+        upload_all(path, store, closing=True, conditions=conditions)
     copy = fetch(store, root / "copy")
     assert [starts(copy, rank) for rank in range(NODES * RANKS)] == local
     count = sum(len(steps) for known in local for steps in known)

@@ -319,3 +319,15 @@ def test_a_copy_that_was_deleted_or_damaged_is_fetched_again(store, tmp_path):
     (tmp_path / "copy" / ".bucket.json").write_text("{")
     assert fetch(store, tmp_path / "copy") == {(1, 0): list(range(4))}
     assert copied_rows(tmp_path / "copy")
+
+
+def test_an_attempt_of_the_bucket_is_read_once(tmp_path):
+    store = ObjectStore(f"memory://{tmp_path.name}/x")
+    for number in range(3):
+        folder = Folder(tmp_path / str(number), number, launch=f"launch {number}")
+        folder.log(1)
+        uploader = upload_all(folder.path, store)
+    assert len(uploader._read_attempts()) == 3
+    before = store.cost.gets
+    assert len(uploader._read_attempts()) == 3
+    assert store.cost.gets == before

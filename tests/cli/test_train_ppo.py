@@ -21,6 +21,7 @@ from rlvitals.trainers.ppo.config import Config
 TINY = [
     "--num-envs", "4", "--rollout-length", "16", "--total-steps", "200", "--demo-steps", "10",
     "--bc-epochs", "1", "--diagnose-seconds", "0", "--hidden-sizes", "8",
+    "--held-out-clusters", "4", "--held-out-decisions", "32",
 ]  # fmt: skip
 
 

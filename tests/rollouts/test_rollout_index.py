@@ -9,6 +9,7 @@ from dialect_files import lines
 
 import rlvitals
 from rlvitals.diagnosis import load
+from rlvitals.readers import select
 from rlvitals.rollouts import records, rollout_columns, rollout_index, series
 from rlvitals.rollouts.rollout_columns import is_looping
 
@@ -216,3 +217,13 @@ def test_rollouts_in_a_folder_of_many_logs_are_nobody_s(tmp_path):
     runs = load.runs(tmp_path / "all")
     assert {run.name for run in runs} == {"ppo", "sac"}
     assert [run.name for run in runs if load.rollouts(run) is not None] == []
+
+
+def test_a_log_that_is_named_is_read_without_the_others_of_its_folder(tmp_path, monkeypatch):
+    for name in ("a", "b", "c"):
+        rows = "\n".join(f"{step},{step}" for step in range(30))
+        (tmp_path / f"{name}.csv").write_text(f"step,return\n{rows}\n")
+    claim, opened = select.claim, []
+    monkeypatch.setattr(select, "claim", lambda path: opened.append(path.name) or claim(path))
+    rlvitals.trace(tmp_path / "b.csv")
+    assert set(opened) == {"b.csv"}

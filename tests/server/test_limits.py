@@ -44,7 +44,8 @@ def stream(stack, address, receive_bytes=None):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     client.settimeout(HANG_SECONDS)
     client.connect(address)
-    client.sendall(b"GET /api/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    headers = b"host: 127.0.0.1\r\nconnection: close"  # else it is kept for 30 s after the stream
+    client.sendall(b"GET /api/events HTTP/1.1\r\n%s\r\n\r\n" % headers)
     return client
 
 

@@ -56,7 +56,7 @@ def holds(found):
     return checked
 
 
-@pytest.mark.parametrize(("loader", "names"), sampled(every(RECORDED), 2))
+@pytest.mark.parametrize(("loader", "names"), sampled(every(RECORDED), 4))
 def test_every_number_of_a_recorded_run_follows_from_its_trace(loader, names):
     assert holds(judged(loader(*names)))
 
@@ -66,7 +66,7 @@ def test_every_number_of_a_quiet_trace_follows_from_it(loader, names):
     holds(judged(loader(*names)))
 
 
-@pytest.mark.parametrize("run", sampled(PLANNED, 6), ids=lambda run: f"{run.task}-{run.name}")
+@pytest.mark.parametrize("run", sampled(PLANNED, 12), ids=lambda run: f"{run.task}-{run.name}")
 def test_every_number_of_the_benchmark_follows_from_its_trace(run):
     assert holds(judged(run_diagnosis.load(TIER, run)))
 

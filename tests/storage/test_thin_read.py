@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -121,6 +122,13 @@ def state(request):
     return request.param
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Record each run of RUNS once for all tests, which only read it."""
+    root = tmp_path_factory.mktemp("runs")
+    return cache(lambda name, state: record(root / f"{name} {state}", state, RUNS[name]))
+
+
 def record(folder, state, attempts):
     path = write(folder, attempts, packed_blocks=700 if state == "half packed" else -1)
     if state == "packed":
@@ -139,8 +147,8 @@ def both_logs(path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_thinned_run_is_the_whole_run_to_rules(name, state, tmp_path, monkeypatch):
-    path = record(tmp_path / "run", state, RUNS[name])
+def test_a_thinned_run_is_the_whole_run_to_rules(name, state, recorded, monkeypatch):
+    path = recorded(name, state)
     whole, thinned = both_logs(path, monkeypatch)
     assert replace(thinned, series={}) == replace(whole, series={})
     assert thinned.series.keys() == whole.series.keys()
@@ -174,8 +182,8 @@ def test_small_damaged_and_shuffled_runs_are_read_whole(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("steps", [(12_000, 12_100), (39_000, 41_000), (0, 10**9), (-5, -1)])
 @pytest.mark.parametrize("name", ["one attempt", "goes on", "resumed"])
-def test_a_range_is_read_with_all_its_points(name, steps, state, tmp_path):
-    path = record(tmp_path / "run", state, RUNS[name])
+def test_a_range_is_read_with_all_its_points(name, steps, state, recorded):
+    path = recorded(name, state)
     whole, _ = native.read(path, None)
     for key in (LOSS, RETURN):
         inside = (whole.series[key].steps >= steps[0]) & (whole.series[key].steps <= steps[1])

@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 from rlvitals.bucket.store_dialects import Conflict, dialect_of, store_time
 from rlvitals.checkpoints.transfer.fsspec_remote import SCHEME_PACKAGES
+from rlvitals.checkpoints.transfer.s3_session import s3_session
 from rlvitals.checkpoints.transfer.timeouts import call_within
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage import redact
@@ -82,7 +83,7 @@ class ObjectStore:
             if self._scheme in S3_SCHEMES:
                 # Retries are the caller's: botocore's own take minutes of a store that is down.
                 limits = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 0}}
-                options |= {"config_kwargs": limits, "session": _session()}
+                options |= {"config_kwargs": limits, "session": s3_session()}
                 if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
                     options["endpoint_url"] = endpoint
             files, root = call_within(self._seconds, partial(url_to_fs, self.url, **options))
@@ -271,23 +272,6 @@ class ObjectStore:
         except Exception:
             self._files = None
             raise
-
-
-def _session() -> Any:  # noqa: ANN401 - aiobotocore's own
-    """Return a session of aiobotocore, whose credentials are read anew."""
-    from aiobotocore.session import AioSession  # noqa: PLC0415 - optional
-
-    session = AioSession()
-    session.register_component("data_loader", _description_loader())
-    return session
-
-
-@cache
-def _description_loader() -> Any:  # noqa: ANN401 - botocore's own
-    """Return what loads botocore's description of S3: to parse it is most of a connection's CPU."""
-    from aiobotocore.session import AioSession  # noqa: PLC0415 - the same
-
-    return AioSession().get_component("data_loader")
 
 
 def _find(

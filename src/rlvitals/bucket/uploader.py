@@ -66,6 +66,7 @@ class Uploader:
         self._loaded = False
         self._seen: dict[str, tuple[int, int]] = {}  # whole files: size and time as uploaded
         self._attempts: dict[str, int] = {}  # the bucket's, by key
+        self._attempt_keys: dict[tuple[str, str], str] = {}  # by name and version of its object
         self._has_garbage = True  # segments that no manifest lists may be there
 
     @property
@@ -210,13 +211,17 @@ class Uploader:
         self._manifest = replace(self._manifest, attempts=attempts)
 
     def _read_attempts(self) -> dict[str, int]:
-        names = [entry.name for entry in self.store.list(ATTEMPTS)]
-        contents = self.store.read_many(names)
-        keys: dict[str, int] = {}
-        for name in sorted(contents):
-            if match := manifests.ATTEMPT_NAME.fullmatch(name):
-                keys.setdefault(str(json.loads(contents[name])["key"]), int(match["number"]))
-        return keys
+        keys = self._attempt_keys  # an attempt's object never changes
+        versions = {entry.name: entry.version for entry in self.store.list(ATTEMPTS)}
+        new_names = [name for name, version in versions.items() if (name, version) not in keys]
+        for name, content in self.store.read_many(new_names).items():
+            keys[name, versions[name]] = str(json.loads(content)["key"])
+        numbers: dict[str, int] = {}
+        for name, version in versions.items():
+            match = manifests.ATTEMPT_NAME.fullmatch(name)
+            if match and (name, version) in keys:
+                numbers.setdefault(keys[name, version], int(match["number"]))
+        return numbers
 
     def _commit_segment(self, segment: _Segment, *, closed: bool) -> None:
         name = segment.name(self.node, self._manifest.sequence + 1)

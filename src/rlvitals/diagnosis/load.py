@@ -98,7 +98,10 @@ def _logs(run: Run, *, thin: bool) -> tuple[Log, ...]:
 
 def rollouts(run: Run) -> Rollouts | None:
     """Index a run's saved rollouts; None where there are none, or they may be another run's."""
-    return None if run.shares_folder else rollout_index.of_run(run.root)
+    if run.shares_folder or (saved := rollout_index.of_run(run.root)) is None:
+        return None
+    is_named = run.shares_folder is None  # by its file: nobody has looked at its siblings
+    return None if is_named and sources.has_rival(run.files[0][0]) else saved
 
 
 def unmapped_series(run: Run, overrides: Given, trace: Trace) -> dict[str, Series]:

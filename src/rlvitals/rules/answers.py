@@ -282,6 +282,7 @@ def isolate_outcome(trace: Trace, name: str, series: Series) -> Trace:
     return replace(trace, series={**other_series, name: series})
 
 
+@cache_by_trace
 def verdict_trend(trace: Trace) -> Standing:
     """Judge a run's outcome as its verdict does.
 

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, partial_name
+from rlvitals.checkpoints.transfer.s3_session import s3_session
 from rlvitals.checkpoints.transfer.timeouts import (
     STALL_SECONDS,
     CallTimeout,
@@ -253,7 +254,10 @@ def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECON
         raise VitalsError(problem, where=display_url, hint=hint) from None
 
     def connect() -> tuple[Any, str]:
-        return url_to_fs(url, **{"skip_instance_cache": True, **options})  # type: ignore[no-any-return]
+        settings: dict[str, object] = {"skip_instance_cache": True, **options}
+        if url.startswith(("s3://", "s3a://")) and not options:  # else one by these
+            settings["session"] = s3_session()
+        return url_to_fs(url, **settings)  # type: ignore[no-any-return]
 
     try:
         return FsspecFiles(connect, display_url, stall)

@@ -40,7 +40,8 @@ class Run:
     files: tuple[tuple[Path, Reader], ...]
     notes: tuple[str, ...] = ()
     settings: tuple[Path, ...] = ()  # files that hold settings alone
-    shares_folder: bool = False  # with other logs: whose the folder's rollouts are is not known
+    # With other logs: whose the folder's rollouts are is not known. None: see `has_rival`.
+    shares_folder: bool | None = False
 
     @property
     def trackers(self) -> frozenset[str]:
@@ -120,12 +121,14 @@ def _of_file(path: Path) -> tuple[Run, ...]:
     if reader.runs is not None:
         return tuple(_runs_in_file(path, reader, ""))
     name, settings = _file_name(path, reader), settings_files.settings_of_log(path)
-    shares = _has_rival(path)
-    return (Run(name, path.parent, ((path, reader),), settings=settings, shares_folder=shares),)
+    return (Run(name, path.parent, ((path, reader),), settings=settings, shares_folder=None),)
 
 
-def _has_rival(path: Path) -> bool:
-    """Return True if a log is not of the run that its folder's rollouts belong to."""
+def has_rival(path: Path) -> bool:
+    """Return True if a log is not of the run that its folder's rollouts belong to.
+
+    It opens every log of the folder, of which there may be thousands.
+    """
     try:
         siblings = sorted(file for file in path.parent.iterdir() if file.is_file())
     except OSError:  # a folder that may be entered and not be listed

@@ -66,10 +66,10 @@ def check(trace: Trace) -> Answer:
     target = max(trace.number("target_kl") or 0.0, 0.0)
     factor, floor = FACTOR.on(trace), _floor(trace, target)
     spikes = jumps(kl, factor, floor.value)
-    if not any(_describe_loss(trace, int(kl.steps[spike.index])) for spike in spikes):
-        spikes = tuple(
-            s for s in spikes if not _is_few_tokens(trace, int(kl.steps[s.index]), floor.value)
-        )
+    steps = [int(kl.steps[spike.index]) for spike in spikes]
+    few = [_is_few_tokens(trace, step, floor.value) for step in steps]
+    if any(few) and not any(_describe_loss(trace, step) for step in steps):
+        spikes = tuple(spike for spike, is_few in zip(spikes, few, strict=True) if not is_few)
     if not spikes:
         return Clear()
     worst = max(spikes, key=lambda spike: spike.value)
