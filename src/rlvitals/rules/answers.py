@@ -85,8 +85,8 @@ MEAN = re.compile(
     r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy|avg_score|avg@\d"
 )
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
-OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
-MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
+OF_ALL = 0.02  # share of all answers: a smaller gain does not count
+MIN_FULL_BATCHES = 3  # batches in which every response earned 1: then 1 is the highest reward
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 
 

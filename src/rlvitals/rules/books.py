@@ -12,12 +12,12 @@ from rlvitals.types import Series, Trace
 
 Floats = NDArray[np.float64]
 
-SINGLE = 1e-4  # relative to the terms: sums of float32, in another order
-HALF = 0.03  # relative to the terms: bfloat16 keeps 8 bits, and sums of it lose more
+SINGLE = 1e-4  # relative to the terms: float32 sums in another order
+HALF = 0.03  # relative to the terms: bfloat16 has 8 bits, and its sums fewer
 HALF_BITS = 0xFFFF  # of a float32, those that bfloat16 has not
 MANY = 0.5  # share of values without those bits that makes a column bfloat16's
 FULL = 9  # significant digits: a float32 has no more
-FEW_DIGITS = 7  # decimals: beyond, a number was not rounded for a person
+FEW_DIGITS = 7  # a number with more decimals was not rounded for a reader
 DECIMALS = np.arange(FEW_DIGITS + 1)
 OF_USUAL = 0.1  # of the terms' usual size, where a row's own terms are smaller
 EXACT = 1e-9  # relative: a decimal fraction is not a binary one

@@ -52,7 +52,7 @@ SINGLE = "reward/step"  # of single decisions: it follows the load, in long smoo
 # more than four and less than six: a policy of a short training still swings.
 MIN_LATE_SHARE = 1 / 3  # of the gain
 MIN_LATE_ERRORS = 6.0  # of gain and loss, by the change from block to block
-MIN_PEAK_SHARE = 0.1  # of the run: a best level before that is its start's
+MIN_PEAK_SHARE = 0.1  # of the run: an earlier best level belongs to its start
 TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
 
 

@@ -21,12 +21,14 @@ LEAST = 10  # numbers
 MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
 HALF = 0.5  # of what was gained
 UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
-PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
-AMPLE, ENOUGH = 60, 1.5  # points from which a rise by so many times what counts is plain
-AT_ONCE = 3  # points
-PARTS = 20  # blocks that the range and the best are taken over
-MIN_DIP_ERRORS = 3.0  # of the first block, which a rise from it has to exceed
-FIFTHS = 5  # the first of them is where a run begins
+PLAINLY = 3.0  # x the least change that counts
+LOUD = 6.0  # x the scatter from point to point
+AMPLE = 60  # points: in a longer curve a rise by 1.5 times what counts is plain
+ENOUGH = 1.5  # points from which a rise by so many times what counts is plain
+AT_ONCE = 3  # points whose median is the first level
+PARTS = 20  # blocks for the range and the best level
+MIN_DIP_ERRORS = 3.0  # standard errors of the first block, for a rise from it
+FIFTHS = 5  # the first fifth is the start of a run
 # Times the span of the log: a log from the start begins within its first interval.
 MAX_GAP_SPANS = 3.0
 

@@ -18,10 +18,11 @@ from rlvitals.signals.outcome_change import MIN_GAIN_SD, single_value_sd
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-POINTS = 5  # of a series that tell its level
-MIN_LEVEL_EPISODES = 20  # of a mean: a log's first rows hold fewer than the window
+POINTS = 5  # points whose median is a level
+MIN_LEVEL_EPISODES = 20  # of a mean: the first rows of a log contain fewer than the window
 MIN_FILLED_WINDOWS = 3  # that a run's episodes fill
-SURE_ERRORS = 5.0  # standard errors of a difference: the best of many levels is high by chance
+# Standard errors of a difference: the best of many levels is high by chance.
+SURE_ERRORS = 5.0
 MEAN_WORDS = re.compile(r"mean|avg|average", re.IGNORECASE)  # of a key, or of how it is measured
 # An evaluation plays a few episodes of its own between two points, not those of the training.
 SEPARATE_EPISODE_WORDS = re.compile(r"test|eval|valid", re.IGNORECASE)

@@ -21,9 +21,10 @@ TOGETHER = 1  # points: outcomes are logged before what the updates on them foun
 HALF = 0.5  # of the gain, for a fall that matters
 PAST = 20  # points before, none of whose levels was much higher
 EARLIER = 0.2  # of the loss
-SHOWS, GONE = 0.1, 0.9  # of the loss
+SHOWS = 0.1  # of the loss
+GONE = 0.9  # of the loss
 SLOW = 1.5  # x the time in which bad episodes alone would have shown that part of the loss
-PROMPT = 5  # points within which what is no mean over many episodes shows a break
+PROMPT = 5  # points within which an outcome that is no mean over episodes shows a break
 NEAR = 2  # points by which outcomes are logged before what the updates on them found
 
 

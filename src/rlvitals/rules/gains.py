@@ -29,11 +29,12 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.student import t_quantile
 from rlvitals.types import Series, Trace
 
-MIN_POINTS = 20  # fewer hold no block that is a level
-BLOCKS, MIN_BLOCK = 10, 3  # stretches that the levels are taken over, and points in each at least
-LATE = 3  # blocks at the end that are the late level
-PROVEN = 3.5  # standard errors: one in two thousand of two comparisons, by chance
-SURE = 2.0  # standard errors of the interval
+MIN_POINTS = 20  # with fewer no block is a level
+BLOCKS = 10  # stretches over which levels are taken
+MIN_BLOCK = 3  # stretches that the levels are taken over, and points in each at least
+LATE = 3  # neighbouring blocks whose mean is a level
+PROVEN = 3.5  # standard errors: two comparisons exceed it by chance once in 2,000
+SURE = 2.0  # standard errors to each end of an interval
 MIN_LEVEL_BATCHES = 25  # fewer bound no level
 # Standard errors of a slope. With a proven gain of the last third over the first, 1 to 5 of 1000
 # series of independent values pass, and 9 to 20 of lag-1 correlation 0.3 (simulated, 10 to 300).
@@ -45,14 +46,14 @@ MAX_FLAT_SD = 0.5
 FILTER_SETTINGS = (
     "filter_groups", "dynamic_sampling", "dynamic_filter", "zero_std_filter", "difficulty",
 )  # fmt: skip
-MIN_ANSWER_LOSS = 0.2  # of the answers
+MIN_ANSWER_LOSS = 0.2  # share of all answers
 MIN_LATE_BATCHES = 24  # batches
 MIN_ANSWER_SHARE = 0.25  # of the gain
 # Standard errors. Of batches of 4 to 16 answers, half of them right, at most 20 in 10,000 runs of
 # 30 to 200 batches pass (simulated).
 MIN_ANSWER_ERRORS = 4.0
 MIN_SHARE_EVALUATIONS = 20
-SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
+SOLVED = 0.9  # share of right answers, from the start: little is left to learn
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 

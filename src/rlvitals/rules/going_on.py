@@ -18,13 +18,15 @@ from rlvitals.metrics.catalogue.throughput import MACHINE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.types import Trace
 
-LIVE = 600.0  # seconds: a log that was seen to grow this recently belongs to a run that goes on
+LIVE = 600.0  # seconds: a log that grew more recently belongs to a live run
 LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
 FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
-MAX_INTERVAL_SHARE = 0.05  # of the budget: a longer logging interval does not prove an end
+# Of the budget: with a longer logging interval the last row proves no end.
+MAX_INTERVAL_SHARE = 0.05
 GRACE = 10  # updates since the first
 SHARE = 0.05  # of the run so far: what the updates must span, after a long warm-up
-LEARNS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)  # logged once it does
+# Logged from the first update on.
+LEARNS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)
 NO_EVIDENCE = "no process record, heartbeat, recorded end or reached budget tells"
 
 

@@ -28,7 +28,7 @@ from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Profile, Series, Trace
 
 MOST = 1e9  # samples of an evaluation: beyond, the columns say something else
-FEWEST = 4  # points of an evaluation: fewer show nothing
+FEWEST = 4  # fewer show no trend
 BEST_OF = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
 
 # What is held out, and the same quantity in training; the first that falls names the finding.

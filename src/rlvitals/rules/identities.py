@@ -19,7 +19,7 @@ from rlvitals.rules import ledgers
 from rlvitals.rules.rule import Severity
 
 TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO = "trl-ppo", "trl-ppo-old", "trl-grpo", "trl-dpo"
-OURS = "rlvitals-rlhf"  # takes what it logs from both of TRL's PPO
+OURS = "rlvitals-rlhf"  # logs the metrics of both of TRL's PPO trainers
 HF = ("hf-trainer", TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO)
 
 

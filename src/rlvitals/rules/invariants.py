@@ -24,14 +24,15 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
 from rlvitals.types import Profile, Series, Table, Trace
 
-FIRST = 1  # step: a framework's first row, where every update is logged
-LATER = 20  # updates after it
+FIRST = 1  # a framework's first row, where every update is logged
+LATER = 20  # updates after the first
 PER_TOKEN = 0.01  # nats: two passes of one model in bfloat16
 PER_SEQUENCE = 0.05  # nats, and so much for each token beside:
 EACH_TOKEN = 0.002
 SLACK_OF_MAX = 1e-3  # of the largest ratio of a minibatch: its rounding is that of the worst sample
-SINGLE, HALF = 1e-5, 0.01  # of a ratio: float32's and bfloat16's batches of another shape
-CENTRED = 1e-3  # of the advantages' spread, which is 1: what float32 leaves of their mean
+SINGLE = 1e-5  # of a ratio: float32 in batches of another shape
+HALF = 0.01  # of a ratio: bfloat16 in batches of another shape
+CENTRED = 1e-3  # of the advantages' spread, which is 1: float32's rounding of their mean
 # These push samples up or down by themselves, and centre no group.
 SIGNED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 GRPO_LOSS = 0.02  # of the advantages' spread: bfloat16

@@ -18,7 +18,8 @@ Keep = Callable[[Trace], Books | None]
 
 TINY = 1e-6  # nats: a KL too small to tell a coefficient from
 FAR = 0.05  # nats per sequence: a KL beyond rounding
-SPREAD = 1.0 / np.sqrt(2.0)  # of (max - min): the largest standard deviation, of two samples
+# Of (max - min): the largest standard deviation, of two samples.
+SPREAD = 1.0 / np.sqrt(2.0)
 HALF_OF = 0.5  # of the rows, the first, that weights are learned from
 MORE_ROWS = 10  # than there are weights
 MOST = 0.9  # of those rows must keep to the weights

@@ -65,7 +65,8 @@ LOW = Threshold(
 SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", high=1.0)
 BELONGS = 0.9  # of the first value: a last one above it has not fallen
 SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
-LOST, BEGUN = 0.5, 0.25  # of the gain: an outcome that was lost, and one that is on its way
+LOST = 0.5  # of the gain: an outcome that was lost, and one that is on its way
+BEGUN = 0.25  # of the gain, or of the loss: the outcome has begun to fall
 AT_ONCE = 2  # rows: what falls together has one cause
 FEW = 5  # updates below the limit: one low batch is no collapse
 

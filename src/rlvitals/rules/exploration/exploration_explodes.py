@@ -60,10 +60,11 @@ PER_TOKEN = Threshold(
 )
 COEF = Threshold("exploration-explodes.coefficient", 10.0, "SAC's alpha, x its lowest before")
 BEYOND = 10.0  # x the start: for a start of 1 and actions within [-1, 1], all of them at a bound
-UNIFORM, DECIDED = 0.9, 0.75  # of ln(actions)
+UNIFORM = 0.9  # of ln(actions)
+DECIDED = 0.75  # of ln(actions)
 GREW = 1.5  # x the start, for entropy per token
 FEW = 5  # points beyond the limit
-LEFT = 1.25  # x the start: it has been left
+LEFT = 1.25  # x the start: the start is left
 
 
 @dataclass(frozen=True, slots=True)

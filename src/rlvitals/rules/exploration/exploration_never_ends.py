@@ -70,7 +70,7 @@ EPSILON_HIGH = Threshold(
 BONUS = Threshold(
     "exploration-never-ends.bonus", 1.0, "entropy bonus per step over what the task pays per step"
 )
-SETTLED = 0.90  # of ln(actions), where it has stopped falling
+SETTLED = 0.90  # of ln(actions), where it no longer falls
 DECIDED = 0.75  # of ln(actions): where it was below, exploration had ended, and came back
 STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
 ROSE = 2.0  # x its lowest: it was small, and is large again

@@ -35,7 +35,7 @@ from rlvitals.types import Series, Trace
 SHARE = Threshold(
     "gradient-always-clipped.share", 0.9, "share of the updates that are clipped", high=1.0
 )
-AT_LEAST = 20  # updates: .9 of fewer happens by chance
+AT_LEAST = 20  # a share of .9 of fewer happens by chance
 ROUNDING = 1e-3  # relative: a clipped norm sits at the limit within float32's rounding
 
 

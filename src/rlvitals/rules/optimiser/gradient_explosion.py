@@ -47,7 +47,7 @@ FACTOR = Threshold(
 )
 OFTEN, WITHIN = 3, 20  # jumps within so many points: no outlier
 USUAL = 0.95  # quantile of all points before: a run has seen such norms more than once
-TAIL = 20  # points whose median tells the level at the end
+TAIL = 20  # points whose median is the level at the end
 GREW = 1.5  # x: a loss this much higher afterwards is a second witness
 MIN_ALIKE_SHARE = 0.5  # share of groups whose rewards do not differ, in the median update
 NO_CLIPPING = 1e6  # a max_grad_norm above this is how some frameworks say "do not clip"

@@ -40,16 +40,19 @@ from rlvitals.rules.standing import standing
 from rlvitals.types import Series, Trace
 
 FACTOR = Threshold("learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0)
-RESUMED = 2.0  # x, or half, over a resume: no schedule moves that far within a row
+RESUMED = 2.0  # x, or half, across a resume: no schedule moves as far within a row
 SAME = 1.1  # x: restarts go back to one rate
 ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
-TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
+TAIL = 0.1  # of the run, points: a schedule that ends with the run has one at most
+FEWEST = 5  # points: a schedule that ends with the run leaves one at most
 PLANNED = 0.9  # of the budget
 IDLE = 0.25  # of the updates: a fault that pays for so many without learning
-MAX_ROUNDED_KL, MOVED_KL = 1e-7, 1e-4  # nats: float32's zero, and an update that moved the policy
+MAX_ROUNDED_KL = 1e-7  # nats: float32's zero
+MOVED_KL = 1e-4  # nats: an update that moved the policy
 STEERED = 0.1  # of the updates go up, and as many down
 AFTER = 20  # updates in which a spike may follow
-SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
+# Metric, factor over the median before, floor.
+SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))
 
 
 def check(trace: Trace) -> Answer:

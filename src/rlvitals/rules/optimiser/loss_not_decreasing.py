@@ -58,7 +58,7 @@ FALL = Threshold(
 START = 5  # points: a loss that falls at all falls fast at first
 ENOUGH = 50  # points without a budget
 OF_BUDGET = 0.5
-CONVERGED = 0.01  # the guides' limit for standard deviation / mean
+CONVERGED = 0.01  # standard deviation / mean, the limit of published guides
 
 
 def check(trace: Trace) -> Answer:

@@ -83,12 +83,14 @@ WATCHED = (
     EVAL_LOSS,
 )
 LOSSES = tuple(metric.name for metric in (LOSS, POLICY_LOSS, VALUE_LOSS, VALUE_LOSS_SUM))
-NOT_MEASURED = ("throughput/", "progress/", "optimiser/learning_rate")  # known without training
+# Logged without training.
+NOT_MEASURED = ("throughput/", "progress/", "optimiser/learning_rate")
 MIN_BROKEN = 2  # losses that end in NaN, where no budget says that the log ends too early
 VARIANCE = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
-LASTING = 3  # points at the end: one may be an overflow that the next update mends
+LASTING = 3  # points at the end: one may be an overflow that the next update corrects
 SHARE = 0.2  # of all points
-STORM, WITHIN = 8, 20  # updates that are skipped, of so many: a scaler settles in fewer
+STORM = 8  # of `SKIP_WINDOW` updates: a loss scaler settles in fewer
+WITHIN = 20  # updates
 HALVED = 0.5 + 1e-6
 BOUND = Bound(0.0, "no such point belongs in a log")
 

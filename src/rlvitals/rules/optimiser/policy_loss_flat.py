@@ -40,7 +40,7 @@ from rlvitals.rules.untaught import untaught
 from rlvitals.types import Series, Trace
 
 NOTHING = Threshold("policy-loss-flat.loss", 1e-6, "size of the policy loss that is no signal")
-STILL = 1e-6  # nats: a KL this small is one update of a rate of zero
+STILL = 1e-6  # nats: one update at a learning rate of zero
 ZERO = Threshold(
     "policy-loss-flat.gradient", NO_GRADIENT, "gradient norm that is float32's rounding of nothing"
 )

@@ -40,9 +40,9 @@ from rlvitals.rules.workload import Optimum, optimum
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Series, Trace
 
-WINDOW = 200  # decisions: the standard error of a share of .8 is then .03
-WINDOWS = 5  # at least this many of them, or the windows are made shorter
-SHORTEST = 30  # decisions: below this a share of .8 happens by chance too often
+WINDOW = 200  # the standard error of a share of .8 is then .03
+WINDOWS = 5  # with fewer the windows are made shorter
+SHORTEST = 30  # in fewer a share of .8 happens by chance too often
 MOST = 1e15  # beyond it a float64 counts no longer one by one
 LIMIT = Threshold(
     "action-collapse.share", 0.8, "share of the decisions that one action takes", high=1.0

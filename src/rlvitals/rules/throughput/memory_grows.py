@@ -41,7 +41,7 @@ from rlvitals.types import Series, Trace
 TOTAL = Threshold("memory-grows.total", 0.0, "GiB that there are, 0 where it is not known")
 GROWS = Threshold("memory-grows.growth", 0.1, "growth over the second half, of its level")
 WHOLE, POINTS = 100.0, 2.0  # per cent: a share's total, and the least growth
-LEAST = 40  # points: a half of fewer shows no trend
+LEAST = 40  # points: half of fewer shows no trend
 STRETCHES = 5
 STEADY = 0.5  # of the pace of the quarter before: else it flattens
 MEMORIES = ("ram", "mem", "vram")  # parts of names of a machine's shares

@@ -54,7 +54,7 @@ GROWN = 0.2  # of what it took before: a phase that grew by less is none that sl
 BUSY = Threshold(
     "throughput-drop.busy", 1.5, "processes for each core that make a machine slow for all"
 )
-BUSIER = 1.2  # times the load before: a machine that was as busy then is no cause of a change
+BUSIER = 1.2  # x the load before: a machine as busy before is no cause of a change
 LOGGING = 0.1  # of the time: less than this explains no drop by a third
 MEANS = {
     "collect": "simulation, inference or communication",

@@ -41,7 +41,7 @@ LIMIT = Threshold(
     "advantage-off-centre.deviations", 0.5, "standard deviations of the mean advantage from 0"
 )
 PERSISTENT = 0.75  # share of a window
-WHITE = 0.02  # this near to mean 0 and standard deviation 1 throughout, they are normalised
+WHITE = 0.02  # from mean 0 and sd 1, throughout, for normalised advantages
 
 
 def check(trace: Trace) -> Answer:

@@ -83,7 +83,7 @@ SAMPLES = Threshold(
 )
 ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
 WORSE = -0.01  # clearly below 0, where a constant would stand
-ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
+ABSURD = -1e3  # a lower value was divided by a variance of nearly 0
 
 
 def check(trace: Trace) -> Answer:

@@ -52,7 +52,7 @@ from rlvitals.types import Profile, Series, Trace
 BEYOND = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's returns allow")
 ERROR = Threshold("q-divergence.error", 0.25, "typical TD error over the largest |return|")
 SEVERE = 10.0  # x the limit: no return of any kind
-GREW = 3.0  # x the lowest level of a TD error's ten points
+GREW = 3.0  # x the lowest level of ten points
 MIN_ERROR_RATIO = 2.0  # x the root mean square of the returns
 GROWING = 1.2  # x the middle of the run
 GAMMA = 0.99  # the usual one, where the run's is not known

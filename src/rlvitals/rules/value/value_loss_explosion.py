@@ -66,11 +66,12 @@ Array = NDArray[np.float64]
 FACTOR = Threshold(
     "value-loss-explosion.factor", 4.0, "x the recent median of the value loss", low=1.0
 )
-HIGHEST = 3.0  # x the highest recent median so far: a converged critic's first error is none
+HIGHEST = 3.0  # x the highest median so far: a converged critic's first error is no fault
 PAST = 20  # points of the recent median
-LEAST = 10  # points before any is judged: a critic that starts is wrong
-RUN_OF, WITHIN = 5, 10  # this many of successive points: no outlier
-NEAR = 5  # points around a jump in which KL may answer for it
+LEAST = 10  # points before the first that is judged: a critic is wrong at its start
+RUN_OF = 5  # so many of `CROWD_WINDOW` points are no outlier
+WITHIN = 10
+NEAR = 5  # points on each side of a jump in which KL may explain it
 SMALL = 1e-3  # x the square of the largest return: an error of 3 % of it
 SCALE_JUMP = 10.0  # x within 5 points: the return's scale itself changed
 
