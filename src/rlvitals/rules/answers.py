@@ -87,7 +87,6 @@ MEAN = re.compile(
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # share of all answers: a smaller gain does not count
 MIN_FULL_BATCHES = 3  # batches in which every response earned 1: then 1 is the highest reward
-AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -116,7 +115,7 @@ def paid_share(trace: Trace, name: str, series: Series) -> Series:
     if mixed.sum() < LEAST or series.values.min() < 0:
         return series
     low, paid, high = np.quantile(mean[mixed] + spread[mixed] ** 2 / mean[mixed], (0.1, 0.5, 0.9))
-    if high - low > AGREE * paid:
+    if high - low > 0.2 * paid:  # the batches disagree on the sum
         return series
     return Series(series.steps, series.times, np.minimum(series.values / paid, 1.0))
 

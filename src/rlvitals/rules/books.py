@@ -14,13 +14,8 @@ Floats = NDArray[np.float64]
 
 SINGLE = 1e-4  # relative to the terms: float32 sums in another order
 HALF = 0.03  # relative to the terms: bfloat16 has 8 bits, and its sums fewer
-HALF_BITS = 0xFFFF  # of a float32, those that bfloat16 has not
-MANY = 0.5  # share of values without those bits that makes a column bfloat16's
 FULL = 9  # significant digits: a float32 has no more
 FEW_DIGITS = 7  # a number with more decimals was not rounded for a reader
-DECIMALS = np.arange(FEW_DIGITS + 1)
-OF_USUAL = 0.1  # of the terms' usual size, where a row's own terms are smaller
-EXACT = 1e-9  # relative: a decimal fraction is not a binary one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,8 +108,9 @@ def rounding(values: Floats) -> Floats:
 
 def _decimals(values: Floats) -> NDArray[np.int64]:
     """Return how many decimals numbers [n] were written with, `FEW_DIGITS` if not rounded, [n]."""
-    scaled = np.abs(values)[:, None] * 10.0**DECIMALS
-    is_integer = np.abs(scaled - np.rint(scaled)) <= EXACT * np.maximum(scaled, 1.0)
+    scaled = np.abs(values)[:, None] * 10.0 ** np.arange(FEW_DIGITS + 1)
+    # Relative: a decimal fraction has no exact binary form.
+    is_integer = np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)
     return np.where(is_integer.any(axis=1), is_integer.argmax(axis=1), FEW_DIGITS)
 
 
@@ -131,10 +127,11 @@ def precision(columns: Sequence[Floats]) -> float:
     values = np.concatenate(columns) if columns else np.zeros(0)
     values = values[np.isfinite(values) & (values != 0)]
     short = values.astype(np.float32)
-    halves = (short.view(np.uint32) & HALF_BITS) == 0
+    halves = (short.view(np.uint32) & 0xFFFF) == 0  # the bits of a float32 that bfloat16 lacks
     written = values == short  # rounded to a float32 at all
     coarse = halves & written & (values != np.rint(values))
-    return HALF if values.size and float(coarse.mean()) >= MANY else SINGLE
+    # Half of a bfloat16 column's values lack the lower bits.
+    return HALF if values.size and float(coarse.mean()) >= 0.5 else SINGLE
 
 
 def size_of(total: Floats, parts: Sequence[Floats]) -> Floats:
@@ -164,7 +161,7 @@ def books(  # noqa: PLR0913 - the fields of one noun, each named at its call
     off = np.zeros_like(left) if counts else written
     relative = precision([left, *(c for c, _ in parts)]) if exact is None else exact
     # A sum of terms near 1 that cancel is as inexact as they are, however small it comes out.
-    usual = OF_USUAL * float(np.median(size)) if size.size else 0.0
+    usual = 0.1 * float(np.median(size)) if size.size else 0.0
     slack = relative * (size + usual) + 2.0 * off + float(np.finfo(np.float32).tiny)
     return Books(steps, left, right, size, slack, at_most, certain)
 

@@ -46,14 +46,12 @@ from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
 LOUD = 7.0  # sd from point to point: see `plainly_lost`
-SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
 # Of 144 published curves that are good at the end, of tasks whose span is not known, 6 lose a
 # quarter of their gain and none by four standard errors. Two healthy CartPole runs lose 40 % by
 # more than four and less than six: a policy of a short training still swings.
 MIN_LATE_SHARE = 1 / 3  # of the gain
 MIN_LATE_ERRORS = 6.0  # of gain and loss, by the change from block to block
 MIN_PEAK_SHARE = 0.1  # of the run: an earlier best level belongs to its start
-TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
 
 
 def plainly_lost(name: str, values: Array, course: Course) -> bool:
@@ -65,14 +63,14 @@ def plainly_lost(name: str, values: Array, course: Course) -> bool:
     fall = drawdown(values)
     if fall is not None and fall.size >= PLAIN:
         return True
-    if name == SINGLE:
+    if name == "reward/step":  # of single decisions: it follows the load, in long smooth swings
         return False
     start = len(values) - (len(course.blocks) - course.peak) * course.width
     half = course.width // 2
     around = values[max(start - half, 0) : start + course.width + half + 1]
     end = values[-LAST * course.width :]
     drop = (median(around) or 0.0) - (median(end) or 0.0)
-    return drop >= LOUD * max(noise_sd(values) or 0.0, TINY)
+    return drop >= LOUD * max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
 
 
 def lost_before(trace: Trace, step: int) -> bool | None:

@@ -18,13 +18,11 @@ from rlvitals.signals.spread import median, noise_sd, robust_sd
 from rlvitals.types import Profile, Series, Trace
 
 LEAST = 10  # numbers
-MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
 HALF = 0.5  # of what was gained
 UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
 PLAINLY = 3.0  # x the least change that counts
 LOUD = 6.0  # x the scatter from point to point
 AMPLE = 60  # points: in a longer curve a rise by 1.5 times what counts is plain
-ENOUGH = 1.5  # points from which a rise by so many times what counts is plain
 AT_ONCE = 3  # points whose median is the first level
 PARTS = 20  # blocks for the range and the best level
 MIN_DIP_ERRORS = 3.0  # standard errors of the first block, for a rise from it
@@ -39,10 +37,10 @@ def by_steps(series: Series) -> Series:
     An episode log counts episodes: a policy that fails fast would fill most of it with the
     little time it takes. Short series are given back as they are.
     """
-    if len(series) <= MANY:
+    if len(series) <= 1000:  # points: a longer log is averaged over stretches
         return series
     first, last = int(series.steps[0]), int(series.steps[-1])
-    bin_index = (series.steps - first) * STRETCHES // max(last - first + 1, 1)
+    bin_index = (series.steps - first) * 200 // max(last - first + 1, 1)  # 200 stretches
     starts = np.flatnonzero(np.diff(bin_index, prepend=-1))
     counts = np.diff(starts, append=len(series))
     size = float(np.abs(series.values).max()) or 1.0  # a sum of 1e308s must not overflow
@@ -88,7 +86,7 @@ def plainly_rises(values: Array, material: float) -> bool:
     tail = values[-max(LEAST // 2, len(values) // 3) :]
     gain = (median(tail) or 0.0) - (median(head) or 0.0)
     noise = noise_sd(values) or 0.0
-    plainly = PLAINLY if len(values) < AMPLE else ENOUGH
+    plainly = PLAINLY if len(values) < AMPLE else 1.5  # x the least change that counts
     return bool(tail.min() > head.max()) and gain >= max(plainly * material, LOUD * noise)
 
 

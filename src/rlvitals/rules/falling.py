@@ -16,16 +16,9 @@ from rlvitals.rules.episode_window import POINTS, memory
 from rlvitals.rules.standing import least_that_counts, outcome
 from rlvitals.types import Series, Trace
 
-LOWEST = 0.1  # share of what follows: its lowest part is what was left
-TOGETHER = 1  # points: outcomes are logged before what the updates on them found
-HALF = 0.5  # of the gain, for a fall that matters
-PAST = 20  # points before, none of whose levels was much higher
-EARLIER = 0.2  # of the loss
 SHOWS = 0.1  # of the loss
 GONE = 0.9  # of the loss
-SLOW = 1.5  # x the time in which bad episodes alone would have shown that part of the loss
 PROMPT = 5  # points within which an outcome that is no mean over episodes shows a break
-NEAR = 2  # points by which outcomes are logged before what the updates on them found
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +45,13 @@ def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     """Return how an outcome's finite points fell at a step or soon after; None if they did not."""
     index = int(np.searchsorted(series.steps, step))
     values = series.values
-    start = max(index - NEAR, 1)
+    start = max(index - 2, 1)  # points: outcomes are logged before the updates on them
     after = values[start:]
     if start < POINTS or len(values) - index < 2 * POINTS:
         return None
     before = float(np.median(values[start - POINTS : start]))
-    low = float(np.median(np.sort(after)[: max(POINTS, round(LOWEST * len(after)))]))
+    # The lowest tenth of what follows.
+    low = float(np.median(np.sort(after)[: max(POINTS, round(0.1 * len(after)))]))
     loss = before - low
     if loss <= 0:
         return None
@@ -81,9 +75,11 @@ def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
         float(np.median(after[-POINTS:])),
         int(series.steps[visible_index]),
         round(SHOWS * forgets),
-        earlier=_highest(values[max(start - PAST, 0) : start]) - before > EARLIER * loss,
+        # A level in the 20 points before was higher by a fifth of the loss.
+        earlier=_highest(values[max(start - 20, 0) : start]) - before > 0.2 * loss,
         late=bool(late) and span > SHOWS * forgets,
-        slow=bool(slow) and took > SLOW * (GONE - SHOWS) * forgets > 0,
+        # X the time in which bad episodes alone show as much of the loss.
+        slow=bool(slow) and took > 1.5 * (GONE - SHOWS) * forgets > 0,
         half=before - float(soon.min()) >= loss / 2,
     )
 
@@ -105,10 +101,11 @@ def with_it(trace: Trace, step: int) -> bool:
     name, series = picked
     material, _ = least_that_counts(trace, name, series)
     gain = drop.before - float(np.median(series.values[:POINTS]))
-    if gain <= material or drop.loss < HALF * gain:
+    if gain <= material or drop.loss < 0.5 * gain:
         return False
     after = series.since(step)
-    return drop.earlier or drop.visible_step <= int(after.steps[min(TOGETHER, len(after) - 1)])
+    # One point: outcomes are logged before the updates on them.
+    return drop.earlier or drop.visible_step <= int(after.steps[min(1, len(after) - 1)])
 
 
 def full(trace: Trace, name: str, series: Series) -> int:

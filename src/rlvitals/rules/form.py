@@ -20,7 +20,6 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
 HEAD = 5  # points that tell the level before training
-NOISES = 2.0  # standard errors of that level
 
 
 @cache_by_trace
@@ -79,4 +78,5 @@ def _gain(series: Series) -> tuple[float, float] | None:
     before, after = float(np.mean(series.values[:HEAD])), levels[1]
     scale = max(1.0, float(np.abs(series.values).max()))
     error = (noise_sd(series.values) or 0.0) / HEAD**0.5
-    return (before, after) if after - before >= max(OF_A_SHARE * scale, NOISES * error) else None
+    # Two standard errors of the first level.
+    return (before, after) if after - before >= max(OF_A_SHARE * scale, 2.0 * error) else None

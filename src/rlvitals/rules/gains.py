@@ -31,7 +31,6 @@ from rlvitals.types import Series, Trace
 
 MIN_POINTS = 20  # with fewer no block is a level
 BLOCKS = 10  # stretches over which levels are taken
-MIN_BLOCK = 3  # stretches that the levels are taken over, and points in each at least
 LATE = 3  # neighbouring blocks whose mean is a level
 PROVEN = 3.5  # standard errors: two comparisons exceed it by chance once in 2,000
 SURE = 2.0  # standard errors to each end of an interval
@@ -84,7 +83,7 @@ def gain(values: Array) -> Gain | None:
     """Compare the first and the last stretches of finite `values` [n]; None for fewer than 20."""
     if len(values) < MIN_POINTS:
         return None
-    count = min(BLOCKS, len(values) // MIN_BLOCK)
+    count = min(BLOCKS, len(values) // 3)  # points in each block, at least
     course = np.array([block.mean() for block in np.array_split(values, count)])
     scatter = (noise_sd(values) or 0.0) / math.sqrt(len(values) / count)
     rounding = ROUNDING * float(np.abs(values).max())  # means of equal values differ by it

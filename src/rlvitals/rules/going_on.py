@@ -20,14 +20,11 @@ from rlvitals.types import Trace
 
 LIVE = 600.0  # seconds: a log that grew more recently belongs to a live run
 LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
-FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
 # Of the budget: with a longer logging interval the last row proves no end.
 MAX_INTERVAL_SHARE = 0.05
 GRACE = 10  # updates since the first
-SHARE = 0.05  # of the run so far: what the updates must span, after a long warm-up
 # Logged from the first update on.
 LEARNS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)
-NO_EVIDENCE = "no process record, heartbeat, recorded end or reached budget tells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ def liveness(trace: Trace) -> Liveness:
         return Liveness(True, "its process is there")
     if trace.budget is not None and reaches_budget(trace):
         return Liveness(False, f"its budget of {trace.budget.steps:,} {trace.step_unit} is reached")
-    return Liveness(None, NO_EVIDENCE)
+    return Liveness(None, "no process record, heartbeat, recorded end or reached budget tells")
 
 
 def reaches_budget(trace: Trace) -> bool:
@@ -92,9 +89,8 @@ def in_grace(trace: Trace) -> bool:
         return False
     first = min(int(s[0]) for s in steps)
     updates = max(len(np.unique(s)) for s in steps)
-    return updates <= GRACE or trace.last_step - first < SHARE * (
-        trace.last_step - trace.first_step
-    )
+    # Of the run so far, after a long warm-up.
+    return updates <= GRACE or trace.last_step - first < 0.05 * (trace.last_step - trace.first_step)
 
 
 def describe_end(trace: Trace) -> str:
@@ -120,5 +116,6 @@ def describe_end(trace: Trace) -> str:
 def _full(trace: Trace) -> str:
     """Say that there was hardly any memory left as a process was last heard of."""
     shares = {name: trace.numbers(name) for name in trace.series if name in LAST_OF_MEMORY}
-    full = [s.values[-1] for s in shares.values() if s is not None and s.values[-1] >= FULL]
+    # Per cent: a process that asks for more is likely to be killed.
+    full = [s.values[-1] for s in shares.values() if s is not None and s.values[-1] >= 90.0]
     return f"; {max(full):.0f} % of the memory was in use shortly before" if full else ""

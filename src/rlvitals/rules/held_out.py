@@ -27,7 +27,6 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Profile, Series, Trace
 
-MOST = 1e9  # samples of an evaluation: beyond, the columns say something else
 FEWEST = 4  # fewer show no trend
 BEST_OF = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
 
@@ -111,7 +110,8 @@ def size_of(trace: Trace, evaluation: HeldOut) -> float | None:
     if not shares or seconds is None or speed is None:
         return None
     took, rate = median(seconds.values), median(speed.values)
-    if took is None or rate is None or not 1 <= took * rate < MOST:
+    # More samples are no size of an evaluation.
+    if took is None or rate is None or not 1 <= took * rate < 1e9:
         return None
     return float(round(took * rate))
 
@@ -121,9 +121,6 @@ def error_of(share: float, size: float) -> float:
     # A share of 0 or 1 among n is still uncertain: by Laplace's rule of succession.
     p = (share * size + 1) / (size + 2)
     return math.sqrt(p * (1 - p) / size)
-
-
-CLEARLY = 5.0  # standard errors from the first fifth to the last
 
 
 def worsens(trace: Trace, evaluation: HeldOut) -> str:
@@ -136,7 +133,8 @@ def worsens(trace: Trace, evaluation: HeldOut) -> str:
     error = (noise_sd(better) or 0.0) * math.sqrt(2 / width)
     proven = trend.state in ("falling", "fallen back")
     # Without a direction there is no scale either: a few evaluations are no evidence.
-    if not proven and not (drop >= max(trend.material, CLEARLY * error) and drop > 0):
+    # Or a fall by five standard errors.
+    if not proven and not (drop >= max(trend.material, 5.0 * error) and drop > 0):
         return ""
     first, last = evaluation.sign * float(blocks[0]), evaluation.sign * float(blocks[-1])
     return f"{evaluation.title} gets worse: {first:.3g} to {last:.3g}"

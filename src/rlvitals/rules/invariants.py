@@ -26,17 +26,11 @@ from rlvitals.types import Profile, Series, Table, Trace
 
 FIRST = 1  # a framework's first row, where every update is logged
 LATER = 20  # updates after the first
-PER_TOKEN = 0.01  # nats: two passes of one model in bfloat16
-PER_SEQUENCE = 0.05  # nats, and so much for each token beside:
-EACH_TOKEN = 0.002
-SLACK_OF_MAX = 1e-3  # of the largest ratio of a minibatch: its rounding is that of the worst sample
 SINGLE = 1e-5  # of a ratio: float32 in batches of another shape
 HALF = 0.01  # of a ratio: bfloat16 in batches of another shape
 CENTRED = 1e-3  # of the advantages' spread, which is 1: float32's rounding of their mean
 # These push samples up or down by themselves, and centre no group.
 SIGNED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
-GRPO_LOSS = 0.02  # of the advantages' spread: bfloat16
-LONG = 40  # characters: shorter answers are equal by themselves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +72,8 @@ def kl_per_token(trace: Trace) -> Reading | None:
     if source is None or (source.framework == "verl" and source.estimator != "k1"):
         return None
     first = _first(_from(trace, metric, ("trl-grpo", "verl")))
-    return None if first is None else Reading(metric.name, first, 0.0, PER_TOKEN)
+    # Nats: two passes of one model in bfloat16.
+    return None if first is None else Reading(metric.name, first, 0.0, 0.01)
 
 
 def kl_per_sequence(trace: Trace) -> Reading | None:
@@ -91,7 +86,8 @@ def kl_per_sequence(trace: Trace) -> Reading | None:
     length = trace.number("max_completion_length") or 0.0
     if logged is not None and len(lengths := logged.finite()):
         length = float(lengths.values[0])
-    return Reading(metric.name, first, 0.0, PER_SEQUENCE + EACH_TOKEN * abs(length))
+    # Nats, and so much more for each token.
+    return Reading(metric.name, first, 0.0, 0.05 + 0.002 * abs(length))
 
 
 def reference_follows(trace: Trace) -> Reading | None:
@@ -156,7 +152,7 @@ def first_minibatch(trace: Trace) -> Reading | None:
     read = [
         Reading(metric.name, series, expected, slack)
         for metric, expected, slack in (
-            (FIRST_RATIO_MAX, 1.0, SLACK_OF_MAX),
+            (FIRST_RATIO_MAX, 1.0, 1e-3),  # of the worst sample of a minibatch
             (FIRST_KL, 0.0, SINGLE),
             (FIRST_CLIP_FRACTION, 0.0, SINGLE),
         )
@@ -184,7 +180,7 @@ def grpo_loss(trace: Trace) -> Reading | None:
     fresh = rewards is not None and rewards.finite().steps[:2].tolist() == [FIRST, FIRST + 1]
     if first is None or not fresh or not _equal_tokens(trace):
         return None
-    return Reading(LOSS.name, first, 0.0, GRPO_LOSS)
+    return Reading(LOSS.name, first, 0.0, 0.02)  # of the advantages' spread: bfloat16
 
 
 def _equal_tokens(trace: Trace) -> bool:
@@ -239,7 +235,8 @@ def twins(trace: Trace) -> Reading | None:
         return None
     groups = _groups(table)
     texts = [str(text) for text in table.columns["completion"]]
-    if not groups or np.median([len(t) for t in texts]) < LONG:
+    # Characters: shorter answers agree by chance.
+    if not groups or np.median([len(t) for t in texts]) < 40:
         return None
     copies = [min(Counter(texts[row] for row in group).values()) for group in groups]
     return _spread_over(trace, np.array([float(min(copies) > 1)]), 0.5)

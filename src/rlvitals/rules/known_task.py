@@ -9,8 +9,6 @@ from rlvitals.rules.curves import AT_ONCE
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
-RESCALED = 3.0  # x what a random policy earns, in returns beyond what is possible
-
 
 def environment(trace: Trace) -> Environment | None:
     """Look up what is known of the run's environment; None where it is not logged or not known."""
@@ -28,7 +26,7 @@ def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | 
     if env is None or not env.random_return or not env.beyond(values).any():
         return env
     factor = (median(values[:AT_ONCE]) or 0.0) / env.random_return
-    return env.times(factor) if factor >= RESCALED else env
+    return env.times(factor) if factor >= 3.0 else env  # x what a random policy earns
 
 
 def knows_way(trace: Trace, name: str, values: NDArray[np.float64]) -> bool:

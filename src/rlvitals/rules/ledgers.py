@@ -16,13 +16,8 @@ from rlvitals.types import Trace
 
 Keep = Callable[[Trace], Books | None]
 
-TINY = 1e-6  # nats: a KL too small to tell a coefficient from
-FAR = 0.05  # nats per sequence: a KL beyond rounding
 # Of (max - min): the largest standard deviation, of two samples.
 SPREAD = 1.0 / np.sqrt(2.0)
-HALF_OF = 0.5  # of the rows, the first, that weights are learned from
-MORE_ROWS = 10  # than there are weights
-MOST = 0.9  # of those rows must keep to the weights
 
 
 def adds_up(total: Metric, *parts: tuple[Metric, float], exact: float | None = None) -> Keep:
@@ -64,7 +59,7 @@ def penalty(trace: Trace) -> Books | None:
         return books(steps, term, [(kl, -coefs[0])])
     if setting is not None:
         return books(steps, term, [(kl, -setting)])
-    clear = np.abs(kl) > TINY
+    clear = np.abs(kl) > 1e-6  # nats: a smaller KL tells no coefficient
     if not clear.any():
         return None
     # Not told: the coefficient that most rows agree on, whose sign is known all the same.
@@ -78,7 +73,7 @@ def penalty_sign(trace: Trace) -> Books | None:
     if table is None:
         return None
     steps, (term, kl) = table
-    far = kl > FAR
+    far = kl > 0.05  # nats per sequence: beyond rounding
     nothing = np.zeros(int(far.sum()))
     return books(steps[far], term[far], [(nothing, 1.0)], at_most=True) if far.any() else None
 
@@ -102,8 +97,8 @@ def components(trace: Trace) -> Books | None:
         return None
     steps, (total, *columns) = table
     parts = np.stack(columns, axis=1)
-    rows = int(HALF_OF * len(total))
-    if rows < len(names) + MORE_ROWS:
+    rows = int(0.5 * len(total))  # the first half of the rows gives the weights
+    if rows < len(names) + 10:  # more rows than weights
         return None
     nonzero = np.any(parts[:rows] != 0, axis=0)
     # A part that was 0 throughout may have any weight: nothing can be said once it moves.
@@ -115,7 +110,7 @@ def components(trace: Trace) -> Books | None:
             return None
         weighed = [(c, float(w)) for c, w in zip(columns, weights, strict=True)]
         identity = books(steps, total, weighed, certain=False)
-        if np.mean(~identity.violations[:rows]) >= MOST:
+        if np.mean(~identity.violations[:rows]) >= 0.9:  # of those rows fit the weights
             return identity
     return None
 

@@ -63,11 +63,8 @@ LOW = Threshold(
     "entropy-collapse.low", 0.25, "share of what entropy could be, or of its own start", high=1.0
 )
 SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", high=1.0)
-BELONGS = 0.9  # of the first value: a last one above it has not fallen
 SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
-LOST = 0.5  # of the gain: an outcome that was lost, and one that is on its way
 BEGUN = 0.25  # of the gain, or of the loss: the outcome has begun to fall
-AT_ONCE = 2  # rows: what falls together has one cause
 FEW = 5  # updates below the limit: one low batch is no collapse
 
 
@@ -180,7 +177,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
     low_text = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
-        f"{subject} {fell if last < BELONGS * first else low_text} and the outcome is "
+        f"{subject} {fell if last < 0.9 * first else low_text} and the outcome is "
         f"{'no better' if trend.stalls else 'not proven to be better'}",
         severity=_severity(trend, severe=severe, follows=follows or bool(stood)),
         metric=name,
@@ -208,11 +205,11 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     name, series = picked
     course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
-    if course.gain <= material or course.loss < LOST * course.gain:
+    if course.gain <= material or course.loss < 0.5 * course.gain:
         return False
     best = float(course.blocks[course.peak])
     fall = last_stretch_below(series, best - BEGUN * course.gain)
-    near = entropy.until(stretch.start).steps[-1 - AT_ONCE :]
+    near = entropy.until(stretch.start).steps[-3:]  # rows: what falls together has one cause
     return fall is not None and fall.start <= 2 * stretch.start - int(near[0])
 
 

@@ -59,9 +59,7 @@ PER_TOKEN = Threshold(
     "exploration-explodes.per-token", 2.0, "entropy of a language model, nats per token"
 )
 COEF = Threshold("exploration-explodes.coefficient", 10.0, "SAC's alpha, x its lowest before")
-BEYOND = 10.0  # x the start: for a start of 1 and actions within [-1, 1], all of them at a bound
 UNIFORM = 0.9  # of ln(actions)
-DECIDED = 0.75  # of ln(actions)
 GREW = 1.5  # x the start, for entropy per token
 FEW = 5  # points beyond the limit
 LEFT = 1.25  # x the start: the start is left
@@ -116,7 +114,7 @@ def _width(trace: Trace) -> _Grown | Clear | None:
         first,
         limit,
         sentence,
-        certain=last > BEYOND * first,
+        certain=last > 10.0 * first,  # x: from sd 1 and actions in [-1, 1], all are at a bound
     )
 
 
@@ -144,7 +142,7 @@ def _becomes_uniform(trace: Trace) -> _Grown | Clear | None:
     levels = np.median(runs, axis=1)
     limit = Bound(UNIFORM * highest.value, f"{UNIFORM:.0%} of ln(actions), {highest.origin}")
     lowest_index = int(levels.argmin())
-    if levels[lowest_index] > DECIDED * highest.value or levels[-1] <= limit.value:
+    if levels[lowest_index] > 0.75 * highest.value or levels[-1] <= limit.value:  # of ln(actions)
         return Clear()
     onset_index = lowest_index + int(np.flatnonzero(levels[lowest_index:] > limit.value)[0])
     onset_index += int(np.flatnonzero(entropy.values[onset_index:] > limit.value)[0])

@@ -71,18 +71,13 @@ BONUS = Threshold(
     "exploration-never-ends.bonus", 1.0, "entropy bonus per step over what the task pays per step"
 )
 SETTLED = 0.90  # of ln(actions), where it no longer falls
-DECIDED = 0.75  # of ln(actions): where it was below, exploration had ended, and came back
-STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
-ROSE = 2.0  # x its lowest: it was small, and is large again
 STANDS = 0.97  # of its first value: it has not begun to fall
-HALF = 0.5  # of the run
 MIN_UNIFORM_ENTROPY = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
 MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
 NOWHERE = 0.15  # of the way from random to solved
 MIN_WANDERING_ENTROPY = 0.8  # of ln(actions), at the end
 MIN_WANDERING_UPDATES = 20
 MAX_DRIFT = Bound(0.5, "of the KL of all updates: steps in no direction come as far as their sum")
-LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +97,7 @@ class _Kept:
 
 def check(trace: Trace) -> Answer:
     """Find exploration that did not end, then ask where the outcome got to."""
-    if reason := too_early(trace, HALF):
+    if reason := too_early(trace, 0.5):  # of the run
         return Undecided(reason, ("total_steps",))
     ways = (_epsilon, _entropy, _bonus, _drift)
     measures = [measure for way in ways if (measure := way(trace)) is not None]
@@ -149,7 +144,8 @@ def _epsilon(trace: Trace) -> _Kept | Clear | None:
     if level is None or level < EPSILON_HIGH.on(trace) or late[-1] < EPSILON_HIGH.on(trace):
         return Clear()
     lowest = int(series.values.argmin())
-    rose = bool(late[-1] >= ROSE * series.values[lowest])
+    # Twice its lowest: it was small, and is large again.
+    rose = bool(late[-1] >= 2.0 * series.values[lowest])
     stands = rose or bool(late[-1] >= STANDS * series.values[0])
     does = "as at the start" if stands else f"from {series.values[0]:.3g} at the start"
     if rose:
@@ -183,11 +179,13 @@ def _entropy(trace: Trace) -> _Kept | Clear | None:
     high = ENTROPY_HIGH.bound(trace, f"of ln(actions), {highest.origin}")
     if share <= high.value and (share <= SETTLED or _falls(late)):
         return Clear()
-    causes = [] if coef < STRONG else [f"the entropy coefficient, {coef:g}, is too high"]
+    # A higher coefficient is a cause by itself.
+    causes = [] if coef < 0.05 else [f"the entropy coefficient, {coef:g}, is too high"]
     if not coef:
         causes.append("an entropy coefficient too high for these rewards")
         causes.append("nothing pulls the policy from its start: reward, observations, updates")
-    undecided_stretch = last_stretch_above(series, DECIDED * highest.value)
+    # Below three quarters of ln(actions) exploration had ended.
+    undecided_stretch = last_stretch_above(series, 0.75 * highest.value)
     limit = high if share > high.value else Bound(SETTLED, f"of ln(actions), {highest.origin}")
     return _Kept(
         ENTROPY.name,
@@ -219,7 +217,7 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
     late = [median(np.abs(_second_half(trace, s).finite().values)) for s in (returns, length)]
     if late[0] is None or not late[1] or not late[0]:
         return None
-    paid, bonus = late[0] / late[1], float(coef.values[0]) * env.action_dim * LN2
+    paid, bonus = late[0] / late[1], float(coef.values[0]) * env.action_dim * math.log(2)
     limit = BONUS.bound(trace, "default: as much as the task pays")
     if bonus <= limit.value * paid:
         return Clear()

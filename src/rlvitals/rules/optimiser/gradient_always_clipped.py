@@ -36,7 +36,6 @@ SHARE = Threshold(
     "gradient-always-clipped.share", 0.9, "share of the updates that are clipped", high=1.0
 )
 AT_LEAST = 20  # a share of .9 of fewer happens by chance
-ROUNDING = 1e-3  # relative: a clipped norm sits at the limit within float32's rounding
 
 
 def check(trace: Trace) -> Answer:
@@ -52,7 +51,8 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"fewer than {AT_LEAST} gradient norms", (GRAD_NORM.name,))
     limit = float(clipped.values.max()) if max_norm is None else max_norm
     origin = "the largest norm after clipping" if max_norm is None else "the run's max_grad_norm"
-    at_limit = (clipped.values >= limit * (1 - ROUNDING)) & (limit > 0)
+    # Relative: float32's rounding of a clipped norm.
+    at_limit = (clipped.values >= limit * (1 - 1e-3)) & (limit > 0)
     return _answer(trace, CLIPPED_GRAD_NORM.name, clipped, at_limit, Bound(limit, origin))
 
 

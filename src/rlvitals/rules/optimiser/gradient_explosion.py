@@ -45,12 +45,7 @@ from rlvitals.types import Profile, Series, Trace
 FACTOR = Threshold(
     "gradient-explosion.factor", 10.0, "x the gradient norm before, or at the start", low=1.0
 )
-OFTEN, WITHIN = 3, 20  # jumps within so many points: no outlier
-USUAL = 0.95  # quantile of all points before: a run has seen such norms more than once
 TAIL = 20  # points whose median is the level at the end
-GREW = 1.5  # x: a loss this much higher afterwards is a second witness
-MIN_ALIKE_SHARE = 0.5  # share of groups whose rewards do not differ, in the median update
-NO_CLIPPING = 1e6  # a max_grad_norm above this is how some frameworks say "do not clip"
 
 
 def check(trace: Trace) -> Answer:
@@ -60,7 +55,8 @@ def check(trace: Trace) -> Answer:
     if len(norms.finite()) < TAIL:
         return Undecided("gradients are zero in nearly all updates", (GRAD_NORM.name,))
     max_norm = trace.number("max_grad_norm")
-    floor = max_norm if max_norm is not None and max_norm < NO_CLIPPING else 0.0
+    # Frameworks write a huge max_grad_norm for "do not clip".
+    floor = max_norm if max_norm is not None and max_norm < 1e6 else 0.0
     spikes = [s for s in jumps(norms, FACTOR.on(trace), floor) if np.isfinite(s.value)]
     if spikes and not _as_before(trace, norms, spikes):
         return _report_jumps(trace, norms, spikes, floor)
@@ -72,11 +68,12 @@ def _as_before(trace: Trace, norms: Series, spikes: list[Spike]) -> bool:
 
     Where most groups are solved, a batch with one that is not has the gradient of old.
     """
-    usual = np.array([np.nanquantile(norms.values[: s.index], USUAL) for s in spikes])
+    # Quantile of all points before: a norm that the run has had several times.
+    usual = np.array([np.nanquantile(norms.values[: s.index], 0.95) for s in spikes])
     values = np.array([s.value for s in spikes])
     # Without contrast in most batches, the median is the norm of updates without a signal.
     spread = trace.numbers(GROUP_ZERO_STD.name, TAIL)
-    if spread is not None and np.median(spread.values) >= MIN_ALIKE_SHARE:
+    if spread is not None and np.median(spread.values) >= 0.5:  # of the groups have equal rewards
         return bool(np.all(values <= FACTOR.on(trace) * usual))
     if np.any(values > usual):
         return False
@@ -94,7 +91,7 @@ def _outcome(trace: Trace, onset_step: int) -> Standing:
 
 def _report_jumps(trace: Trace, norms: Series, spikes: list[Spike], floor: float) -> Finding:
     indices = np.array([s.index for s in spikes])
-    often = crowd(indices, OFTEN, WITHIN)
+    often = crowd(indices, 3, 20)  # 3 jumps within 20 points are no outlier
     worst = max(spikes, key=lambda s: s.ratio)
     times = f"{indices.size} such jumps" if indices.size > 1 else "the only such jump"
     summary = (
@@ -163,7 +160,7 @@ def _loss_grew(trace: Trace, onset_step: int) -> str:
         return ""
     before = median(loss.until(onset_step - 1).tail(TAIL).values)
     after = median(loss.since(onset_step).values)
-    if before is None or after is None or not after > GREW * before > 0:
+    if before is None or after is None or not after > 1.5 * before > 0:  # x: a second witness
         return ""
     return f"the loss is {after:.3g} in the median of what follows, {before:.3g} before"
 

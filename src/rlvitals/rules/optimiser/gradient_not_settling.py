@@ -33,7 +33,6 @@ RATIO = Threshold(
     "gradient norm of the last fifth over that of the first",
     low=1.0,
 )
-AT_LEAST = 30  # updates: fewer show no trend through this noise
 
 
 def check(trace: Trace) -> Answer:
@@ -66,7 +65,7 @@ def check(trace: Trace) -> Answer:
 RULE = Rule(
     name="gradient-not-settling",
     needs=(GRAD_NORM,),
-    at_least=AT_LEAST,
+    at_least=30,  # updates: fewer show no trend through this noise
     check=check,
     doc=__doc__,
     causes=(

@@ -41,16 +41,9 @@ from rlvitals.types import Series, Trace
 
 FACTOR = Threshold("learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0)
 RESUMED = 2.0  # x, or half, across a resume: no schedule moves as far within a row
-SAME = 1.1  # x: restarts go back to one rate
-ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
-TAIL = 0.1  # of the run, points: a schedule that ends with the run has one at most
 FEWEST = 5  # points: a schedule that ends with the run leaves one at most
-PLANNED = 0.9  # of the budget
-IDLE = 0.25  # of the updates: a fault that pays for so many without learning
 MAX_ROUNDED_KL = 1e-7  # nats: float32's zero
 MOVED_KL = 1e-4  # nats: an update that moved the policy
-STEERED = 0.1  # of the updates go up, and as many down
-AFTER = 20  # updates in which a spike may follow
 # Metric, factor over the median before, floor.
 SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))
 
@@ -67,7 +60,7 @@ def check(trace: Trace) -> Answer:
             return _report_jump(trace, rates, resume_jumps)
         if up.size:
             return _report_jump(trace, rates, up)
-    on = np.flatnonzero(np.abs(rates.values) > ZERO * highest)
+    on = np.flatnonzero(np.abs(rates.values) > 1e-9 * highest)  # schedules end at 0 or its rounding
     first = int(on[-1]) + 1
     return _report_zero_rate(rates, first, trace) if _ends_early(trace, rates, first) else Clear()
 
@@ -75,7 +68,7 @@ def check(trace: Trace) -> Answer:
 def _follows_kl(trace: Trace, rates: Series) -> bool:
     """Tell a rate that is steered: it goes up and down all along, by its KL or by restarts."""
     grows, falls = np.diff(rates.values) > 0, np.diff(rates.values) < 0
-    steered = min(float(grows.mean()), float(falls.mean())) >= STEERED
+    steered = min(float(grows.mean()), float(falls.mean())) >= 0.1  # of the updates, each
     return steered or trace.number("desired_kl") is not None
 
 
@@ -104,7 +97,8 @@ def _at_a_resume(trace: Trace, rates: Series) -> np.typing.NDArray[np.int64] | N
 def _restarts(rates: Series, up: np.typing.NDArray[np.int64]) -> bool:
     """Tell a schedule with warm restarts: every jump goes back to the same rate."""
     landed = rates.values[up]
-    return up.size > 1 and float(landed.max()) <= SAME * float(landed.min())
+    # Restarts return to one rate, within a tenth.
+    return up.size > 1 and float(landed.max()) <= 1.1 * float(landed.min())
 
 
 def _report_jump(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Finding:
@@ -147,7 +141,7 @@ def _spikes(trace: Trace, steps: list[int]) -> tuple[str, ...]:
             continue
         indices = np.searchsorted(series.steps, steps)
         for spike in jumps(series, factor, floor):
-            if ((indices <= spike.index) & (spike.index < indices + AFTER)).any():
+            if ((indices <= spike.index) & (spike.index < indices + 20)).any():  # updates
                 position = f"at step {series.steps[spike.index]:,}"
                 sentences.append(f"{metric.title} spikes {position}: {spike.value:.3g}")
                 break
@@ -159,15 +153,15 @@ def _ends_early(trace: Trace, rates: Series, first: int) -> bool:
     if remaining < FEWEST:
         return False
     if trace.budget is not None:
-        return bool(rates.steps[first] < PLANNED * trace.budget.steps)
-    return remaining >= TAIL * len(rates)
+        return bool(rates.steps[first] < 0.9 * trace.budget.steps)
+    return remaining >= 0.1 * len(rates)  # of the run
 
 
 def _report_zero_rate(rates: Series, first: int, trace: Trace) -> Finding:
     onset_step = int(rates.steps[first])
     trend = standing(trace, since=onset_step)
     evidence, counter = weigh.sides(trend)
-    kl_is_zero = len(rates) - first >= IDLE * len(rates) and _kl_is_zero(trace, onset_step)
+    kl_is_zero = len(rates) - first >= 0.25 * len(rates) and _kl_is_zero(trace, onset_step)
     idle = (first == 0 or kl_is_zero) and not weigh.content(trend)
     evidence = (*evidence, "their KL is zero as well") if kl_is_zero else evidence
     return Finding(

@@ -55,9 +55,6 @@ FALL = Threshold(
     "share of the loss at the start that is gone at the end",
     high=1.0,
 )
-START = 5  # points: a loss that falls at all falls fast at first
-ENOUGH = 50  # points without a budget
-OF_BUDGET = 0.5
 CONVERGED = 0.01  # standard deviation / mean, the limit of published guides
 
 
@@ -71,7 +68,7 @@ def check(trace: Trace) -> Answer:
     levels = first_last_change(loss.values)
     if levels is None:
         return Undecided("too few losses for a level")
-    first, last = max(median(loss.values[:START]) or 0.0, levels[0]), levels[1]
+    first, last = max(median(loss.values[:5]) or 0.0, levels[0]), levels[1]
     fall = first - last
     if fall > FALL.on(trace) * abs(first):
         return Clear()
@@ -96,9 +93,9 @@ def check(trace: Trace) -> Answer:
 
 
 def _enough(trace: Trace, loss: Series) -> bool:
-    if len(loss) >= ENOUGH:
+    if len(loss) >= 50:  # points, without a budget
         return True
-    return trace.budget is not None and trace.last_step >= OF_BUDGET * trace.budget.steps
+    return trace.budget is not None and trace.last_step >= 0.5 * trace.budget.steps
 
 
 def _warms_up(trace: Trace) -> bool:

@@ -49,7 +49,6 @@ PERSISTS = persistence("loss-oscillating")
 ROUGHER = Threshold(
     "loss-oscillating.ratio", 4.0, "mean square step, last half over first 30 % of the run", low=1.0
 )
-SHORT = 20  # points of slack: short stretches differ more by chance
 LOUD = Threshold(
     "loss-oscillating.swing", 0.25, "standard deviation of the late logarithms: a part of the level"
 )
@@ -68,7 +67,8 @@ def check(trace: Trace) -> Answer:
     roughness = oscillation(values)
     if roughness is None:
         return Undecided(f"too few points of {name}", (name,))
-    limit = ROUGHER.on(trace) * (1 + SHORT / values.size)
+    # Slack: short stretches differ more by chance.
+    limit = ROUGHER.on(trace) * (1 + 20 / values.size)
     loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD.on(trace)
     if not (roughness.ratio > limit and loud):
         return Clear()

@@ -85,13 +85,10 @@ WATCHED = (
 LOSSES = tuple(metric.name for metric in (LOSS, POLICY_LOSS, VALUE_LOSS, VALUE_LOSS_SUM))
 # Logged without training.
 NOT_MEASURED = ("throughput/", "progress/", "optimiser/learning_rate")
-MIN_BROKEN = 2  # losses that end in NaN, where no budget says that the log ends too early
-VARIANCE = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 LASTING = 3  # points at the end: one may be an overflow that the next update corrects
 SHARE = 0.2  # of all points
 STORM = 8  # of `SKIP_WINDOW` updates: a loss scaler settles in fewer
 WITHIN = 20  # updates
-HALVED = 0.5 + 1e-6
 BOUND = Bound(0.0, "no such point belongs in a log")
 
 
@@ -106,7 +103,7 @@ def check(trace: Trace) -> Answer:
         worst = max(f.severity for f in findings)
         first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
         return _with_others(first, findings)
-    for metric in VARIANCE:
+    for metric in (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE):
         series = trace.get(metric.name)
         if series is not None and (note := _no_variance(metric.name, series)):
             return note
@@ -207,7 +204,8 @@ def _nan_at_end(trace: Trace) -> Finding | None:
     losses = {name: trace[name] for name in LOSSES if len(trace.get(name) or ())}
     if not losses or goes_on(trace) or reaches_budget(trace):
         return None
-    if len(losses) < (MIN_BROKEN if trace.budget is None else 1):
+    # Without a budget the log may just end with one.
+    if len(losses) < (2 if trace.budget is None else 1):
         return None
     ends = {name: int(series.steps[-1]) for name, series in losses.items()}
     # Rows without losses hold NaN in some tables: then it stands in earlier rows as well.
@@ -246,7 +244,8 @@ def _storm(trace: Trace) -> Finding | None:
             bad = np.isinf(values)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
-                bad = np.append(False, values[1:] / values[:-1] <= HALVED)
+                # A loss scaler halves its scale.
+                bad = np.append(False, values[1:] / values[:-1] <= 0.5 + 1e-6)
         late = int(bad[-WITHIN:].sum())
         if late < STORM or bad[:-WITHIN].mean() >= late / WITHIN:
             continue

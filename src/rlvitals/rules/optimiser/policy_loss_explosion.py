@@ -37,8 +37,6 @@ from rlvitals.types import Trace
 
 SIZE = Threshold("policy-loss-explosion.size", 1.0, "size of the policy loss")
 Z = Threshold("policy-loss-explosion.deviations", 8.0, "robust standard deviations from the median")
-OFTEN, WITHIN = 3, 20  # points beyond within so many: no outlier
-AT_LEAST = 20
 
 
 def check(trace: Trace) -> Answer:
@@ -53,7 +51,7 @@ def check(trace: Trace) -> Answer:
     rows = np.flatnonzero(beyond)
     if not rows.size:
         return Clear()
-    often = crowd(rows, OFTEN, WITHIN)
+    often = crowd(rows, 3, 20)  # 3 points within 20 are no outlier
     worst = int(rows[np.abs(loss.values[rows]).argmax()])
     onset_step = int(loss.steps[rows[0]])
     trend = standing(trace, since=onset_step)
@@ -76,7 +74,7 @@ def check(trace: Trace) -> Answer:
 RULE = Rule(
     name="policy-loss-explosion",
     needs=(LOSS,),
-    at_least=AT_LEAST,
+    at_least=20,  # points
     check=check,
     doc=__doc__,
     causes=(

@@ -45,7 +45,6 @@ ZERO = Threshold(
     "policy-loss-flat.gradient", NO_GRADIENT, "gradient norm that is float32's rounding of nothing"
 )
 WINDOW = 20  # updates
-GROUPS = 0.9  # of a window: now and then one group of many still differs
 
 
 def check(trace: Trace) -> Answer:
@@ -76,7 +75,8 @@ def _by_gradient(trace: Trace) -> Answer:
     if norms is None or len(norms.finite()) < WINDOW:
         return Undecided(f"fewer than {WINDOW} gradient norms are logged", (GRAD_NORM.name,))
     limit = ZERO.bound(trace, "default")
-    stretch = below(_size(norms), limit.value, WINDOW, GROUPS)
+    # Share of a window: at times one group of many differs.
+    stretch = below(_size(norms), limit.value, WINDOW, 0.9)
     if stretch is None:
         return Clear()
     during = stretch.of(norms).values

@@ -43,7 +43,6 @@ from rlvitals.types import Profile, Series, Trace
 WINDOW = 200  # the standard error of a share of .8 is then .03
 WINDOWS = 5  # with fewer the windows are made shorter
 SHORTEST = 30  # in fewer a share of .8 happens by chance too often
-MOST = 1e15  # beyond it a float64 counts no longer one by one
 LIMIT = Threshold(
     "action-collapse.share", 0.8, "share of the decisions that one action takes", high=1.0
 )
@@ -117,7 +116,7 @@ def _by_count(counts: dict[str, Series]) -> Shares | None:
     if any(len(s) != len(first) for s in counts.values()) or len(first) < WINDOWS:
         return None
     table = np.stack([np.nan_to_num(s.values) for s in counts.values()], axis=1)
-    if (table < 0).any() or table.max() > MOST:
+    if (table < 0).any() or table.max() > 1e15:  # a float64 counts no further one by one
         return None  # no counts
     windows = np.array_split(np.arange(len(first)), min(10, len(first)))
     rows = np.array([table[w].sum(axis=0) for w in windows])

@@ -45,7 +45,6 @@ SEVERE = Threshold(
     "share of samples clipped, in the median, at which most give no gradient",
     high=1.0,
 )
-TINY_RANGE, TINY_KL = 0.02, 1e-4  # a clip range this small clips updates that hardly move
 
 
 def check(trace: Trace) -> Answer:
@@ -88,8 +87,9 @@ def _tiny_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[
     clip_range = trace.number("clip_range")
     kl = trace.get(APPROX_KL.name)
     moved = median(kl.since(stretch.start).values) if kl is not None else None
-    if (clip_range is not None and clip_range < TINY_RANGE) or (
-        moved is not None and moved < TINY_KL
+    # So small a range clips updates that hardly move.
+    if (clip_range is not None and clip_range < 0.02) or (
+        moved is not None and moved < 1e-4  # nats
     ):
         range_text = (
             f"the clip range {clip_range:g}" if clip_range is not None else "the clip range"

@@ -55,9 +55,6 @@ FEW = Threshold(
     "kl-spike.few", 0.05, "share of a language model's tokens clipped: with fewer, a few tokens'"
 )
 PERSISTS = persistence("kl-spike")
-AMPLE = 2.0  # x what counts
-LOST = 0.25  # of the outcome's level before
-STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
 
 
 def check(trace: Trace) -> Answer:
@@ -110,7 +107,8 @@ def _choose_spike(
         first_step = int(kl.steps[(previous if is_near else spike).index])
         if loss_text := _describe_loss(trace, int(kl.steps[spike.index]), first_step):
             return spike, loss_text, Severity.WARNING
-    storm = crowd_at(np.array([spike.index for spike in spikes]), STORM, WITHIN)
+    # 3 spikes within 50 updates are no accident.
+    storm = crowd_at(np.array([spike.index for spike in spikes]), 3, 50)
     first = spikes[0 if storm is None else storm]
     after = standing(trace, since=int(kl.steps[spikes[0].index]))
     soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
@@ -122,7 +120,8 @@ def _choose_spike(
 def _keeps_gain(trace: Trace) -> bool:
     """Tell whether a run of episodes rose at once, or far more than what counts, and holds that."""
     trend = standing(trace)
-    rose = trend.improves and trend.last - trend.first >= AMPLE * trend.material
+    # Twice the least that counts.
+    rose = trend.improves and trend.last - trend.first >= 2.0 * trend.material
     if not rose and trend.state == "holding its best" and (picked := outcome(trace)) is not None:
         rose = holds_early_gain(trace, picked[0], picked[1].values, trend.last, trend.material)
     return rose and trace.profile in kinds.CONTROL and lost_again(trace) is None
@@ -165,7 +164,8 @@ def _describe_loss(trace: Trace, step: int, first_step: int | None = None) -> tu
         return ()  # worse from update to update: no single one did that
     before, after = standing(trace, until=step), standing(trace, since=step)
     loss = drop.before - drop.last
-    if not loss > max(before.material, LOST * abs(drop.before)):  # or NaN
+    # A quarter of the outcome's level before.
+    if not loss > max(before.material, 0.25 * abs(drop.before)):  # or NaN
         return ()
     name, sign = label(after.metric), up(picked[0])
     return (f"{name} was {sign * drop.before:.4g} before and is {sign * drop.last:.4g} now",)

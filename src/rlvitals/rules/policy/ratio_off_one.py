@@ -50,9 +50,6 @@ ABSURD = Threshold("ratio-off-one.single", 200.0, "mean ratio of a single update
 SLIGHT = Threshold("ratio-off-one.slight", float(np.exp(0.05)), "the same, for a note", low=1.0)
 WINDOW = 10  # updates
 VARIANCE_FACTOR, VARIANCE_FLOOR = 10.0, 0.1
-HIGH_KL, HIGH_CLIP = 0.03, 0.2
-HIGH_EFFECTIVE = 0.1  # a half of the plain clip fraction: only one direction counts
-HIGH_VAR = 1.0  # E[ratio] is 1 whatever the update; its variance is what a drastic one makes large
 
 
 def check(trace: Trace) -> Answer:
@@ -128,10 +125,11 @@ def _together(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
     """Say whether KL and clip fraction are high at the same time: then updates are drastic."""
     sentences = []
     for metric, limit, template in (
-        (APPROX_KL, HIGH_KL, "KL per update is {:.2g} nats meanwhile"),
-        (CLIP_FRACTION, HIGH_CLIP, "{:.0%} of samples are clipped meanwhile"),
-        (CLIP_FRACTION_EFFECTIVE, HIGH_EFFECTIVE, "{:.0%} of tokens are clipped meanwhile"),
-        (RATIO_VAR, HIGH_VAR, "the ratio's variance is {:.2g} meanwhile"),
+        (APPROX_KL, 0.03, "KL per update is {:.2g} nats meanwhile"),
+        (CLIP_FRACTION, 0.2, "{:.0%} of samples are clipped meanwhile"),
+        # Half of the clip fraction: one direction counts.
+        (CLIP_FRACTION_EFFECTIVE, 0.1, "{:.0%} of tokens are clipped meanwhile"),
+        (RATIO_VAR, 1.0, "the ratio's variance is {:.2g} meanwhile"),
     ):
         series = trace.get(metric.name)
         middle = None if series is None else median(series.since(stretch.start).values)

@@ -35,7 +35,6 @@ from rlvitals.rules.standing import standing
 from rlvitals.types import Profile, Series, Trace
 
 CUT = Threshold("updates-cut-short.share", 0.5, "share of iterations that stopped early")
-AT_ONCE = 0.9  # share of iterations that end in their first epochs
 # The epoch in which it stops is counted too: with one minibatch an epoch, KL is 0 in the first.
 FIRST = 2
 ROUNDING = 0.5  # of an epoch
@@ -85,7 +84,8 @@ def _finding(
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
     at_once = float((epochs.values <= FIRST + ROUNDING).mean())
-    useless = at_once >= AT_ONCE and planned.value > FIRST + ROUNDING and trend.stalls
+    # The share of iterations that end at once.
+    useless = at_once >= 0.9 and planned.value > FIRST + ROUNDING and trend.stalls
     short_rows = np.flatnonzero(short)
     share = float(short.mean())
     return Finding(

@@ -77,15 +77,12 @@ TINY_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
 FEW = Threshold("updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0)
 USUAL_KL = "default: a hundredth of the usual target"
 USUAL_CLIP = "default: a twentieth of the lower end of 0.1-0.3"
-ANNEALED = 0.3  # of the learning rate's peak
 SLOW = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
 )
-USUAL = 1e-5  # above it small updates have another cause than the learning rate
 NOWHERE = 0.15  # of the way from random to solved
 # Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
 # gradient clip then leaves the policy a thousandth.
-DROWNS = 1e6
 
 
 def check(trace: Trace) -> Answer:
@@ -290,9 +287,9 @@ def _causes(trace: Trace, half: int) -> tuple[str, ...]:
     """Rank what makes updates small by the learning rate and by the value loss."""
     rate, loss = _late(trace, LEARNING_RATE.name, half), _late(trace, VALUE_LOSS.name, half)
     causes = list(RULE.causes)
-    if rate is not None and rate < USUAL:
+    if rate is not None and rate < 1e-5:  # at a higher rate small updates have another cause
         return (f"the learning rate, {rate:.1e}, is too low", *causes[1:])
-    if loss is not None and loss > DROWNS:
+    if loss is not None and loss > 1e6:  # beside a policy loss of about 1
         causes.insert(0, causes.pop())
         causes[0] = f"{causes[0]}: it is {loss:.2g}, the policy's about 1"
     if rate is not None:
@@ -304,7 +301,7 @@ def _rate_is_low(trace: Trace) -> bool:
     rate = trace.get(LEARNING_RATE.name)
     if rate is None or not len(rate := rate.finite()):
         return False
-    return bool(rate.values[-1] < ANNEALED * rate.values.max())
+    return bool(rate.values[-1] < 0.3 * rate.values.max())
 
 
 def _late(trace: Trace, name: str, half: int) -> float | None:

@@ -40,8 +40,6 @@ REMAINS = Threshold(
 HIGH = Threshold(
     "imbalance-unresolved.high", 0.25, "balance penalty, as a part of a replica's capacity"
 )
-LEAST = 50  # decisions
-HALF = 0.5  # of the budget
 APART = Threshold(
     "imbalance-unresolved.apart", 0.1, "share of requests sent elsewhere than speed would have it"
 )
@@ -50,7 +48,7 @@ Sentences = tuple[str, ...]
 
 def check(trace: Trace) -> Answer:
     """Compare the end with the start: near zero once balanced."""
-    if trace.budget is not None and trace.last_step < HALF * trace.budget.steps:
+    if trace.budget is not None and trace.last_step < 0.5 * trace.budget.steps:
         return Undecided("less than half of the budget is spent")
     penalty = trace[BALANCE_PENALTY.name].finite()
     levels = first_last_change(penalty.values)
@@ -108,7 +106,7 @@ def _describe_largest(shares: Mapping[str, float], best: Optimum) -> str:
 RULE = Rule(
     name="imbalance-unresolved",
     needs=(BALANCE_PENALTY,),
-    at_least=LEAST,
+    at_least=50,  # decisions
     check=check,
     doc=__doc__,
     causes=("the balance penalty weighs too little, or is not part of the reward",),

@@ -40,10 +40,8 @@ from rlvitals.types import Series, Trace
 
 TOTAL = Threshold("memory-grows.total", 0.0, "GiB that there are, 0 where it is not known")
 GROWS = Threshold("memory-grows.growth", 0.1, "growth over the second half, of its level")
-WHOLE, POINTS = 100.0, 2.0  # per cent: a share's total, and the least growth
 LEAST = 40  # points: half of fewer shows no trend
 STRETCHES = 5
-STEADY = 0.5  # of the pace of the quarter before: else it flattens
 MEMORIES = ("ram", "mem", "vram")  # parts of names of a machine's shares
 
 
@@ -95,14 +93,15 @@ def _growth(trace: Trace, name: str) -> Growth | None:
         return None
     levels = [float(np.median(stretch)) for stretch in np.array_split(half.values, STRETCHES)]
     share = name.startswith(f"{MACHINE.name}/")
-    min_growth = POINTS if share else GROWS.on(trace) * abs(levels[0])
+    min_growth = 2.0 if share else GROWS.on(trace) * abs(levels[0])  # per cent of the memory
     if levels[-1] - levels[0] < min_growth or not all(np.diff(levels) > 0):
         return None
     pace_before, after = (_pace(half.where(p)) for p in np.array_split(np.arange(len(half)), 2))
-    if after <= 0 or after < STEADY * pace_before:
+    # At less than half the pace of the quarter before it flattens.
+    if after <= 0 or after < 0.5 * pace_before:
         return None
     set_total = TOTAL.on(trace)
-    total = Bound(WHOLE, "all of the machine's memory") if share else None
+    total = Bound(100.0, "all of the machine's memory") if share else None
     if not share and set_total > 0:
         total = TOTAL.bound(trace, "default")
     middle_step = float(np.median(np.array_split(half.steps, STRETCHES)[-1]))

@@ -35,8 +35,6 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.types import Series, Trace
 
 SHORTEST = Threshold("no-new-rows.seconds", 600.0, "silence that is never too long, seconds")
-TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest
-SPENT = 0.98  # of the budget: the last rows of many a run are never written
 DAY = 86_400.0  # seconds
 LEAST = 10  # rows with a wall time
 
@@ -47,7 +45,7 @@ def check(trace: Trace) -> Answer:
     recognised = (series for name, series in trace.series.items() if metrics.find(name) is not None)
     if not any(np.isfinite(series.values).any() for series in recognised):
         return Undecided("no row holds a number")
-    if cycle.over or nearly_reaches_budget(trace, SPENT):
+    if cycle.over or nearly_reaches_budget(trace, 0.98):  # many runs never write their last rows
         return Clear()
     silence = cycle.silence
     if trace.budget is None and not cycle.live:
@@ -62,7 +60,7 @@ def check(trace: Trace) -> Answer:
 def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Answer:
     gaps = np.diff(timed.times)
     shortest = SHORTEST.on(trace)
-    limit = float(max(TYPICAL * np.median(gaps), LONGEST * gaps.max(), shortest))
+    limit = float(max(10.0 * np.median(gaps), 3.0 * gaps.max(), shortest))
     if silence <= limit:
         return Clear()
     return _finding(trace, name, silence, limit)

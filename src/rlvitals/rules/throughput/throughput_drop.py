@@ -50,12 +50,10 @@ from rlvitals.types import Profile, Series, Trace
 SPEED = Threshold("throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0)
 # Of 800 recorded runs six fell to 0.61-0.67 of their speed for the machine's sake alone.
 HALVED = Threshold("throughput-drop.severe", 0.55, "the same, for a warning", high=1.0)
-GROWN = 0.2  # of what it took before: a phase that grew by less is none that slows the run
 BUSY = Threshold(
     "throughput-drop.busy", 1.5, "processes for each core that make a machine slow for all"
 )
 BUSIER = 1.2  # x the load before: a machine as busy before is no cause of a change
-LOGGING = 0.1  # of the time: less than this explains no drop by a third
 MEANS = {
     "collect": "simulation, inference or communication",
     "learn": "the optimiser: batches, or the machine it runs on",
@@ -132,14 +130,15 @@ def _bottleneck(trace: Trace, step: int) -> Iterable[str]:
         grown, before, after, name = max(slower)
         means = MEANS.get(name, "")
         durations = f"{after:.3g} s of an iteration, {before:.3g} s before"
-        if grown > GROWN * max(before, 1e-9):
+        if grown > 0.2 * max(before, 1e-9):  # a phase that grew less does not slow the run
             yield f"the bottleneck is {name}: {durations}{f' ({means})' if means else ''}"
         else:
             yield f"no phase takes much longer; most of all {name}: {durations}"
     recorded = trace.get(RECORDER_SHARE.name)
     share = None if recorded is None else median(recorded.since(step + 1).values)
     if share is not None:
-        comment = "which may explain it" if share > LOGGING else "too little to explain it"
+        # Less explains no drop by a third.
+        comment = "which may explain it" if share > 0.1 else "too little to explain it"
         yield f"recording takes {share:.1%} of the time, {comment}"
 
 

@@ -40,7 +40,6 @@ from rlvitals.types import Series, Trace
 LIMIT = Threshold(
     "advantage-off-centre.deviations", 0.5, "standard deviations of the mean advantage from 0"
 )
-PERSISTENT = 0.75  # share of a window
 WHITE = 0.02  # from mean 0 and sd 1, throughout, for normalised advantages
 
 
@@ -53,7 +52,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few updates hold both mean and spread", (ADVANTAGE_STD.name,))
     for sign in (1.0, -1.0):
         side = Series(offsets.steps, offsets.times, sign * offsets.values)
-        stretch = above(side, LIMIT.on(trace), share=PERSISTENT)
+        stretch = above(side, LIMIT.on(trace), share=0.75)  # of a window
         if stretch is not None and stretch.share >= LASTING:
             return _weigh_finding(trace, offsets, stretch)
     return Clear()

@@ -76,13 +76,10 @@ LIMIT = Threshold(
     "critic-explains-nothing.explained", 0.1, "explained variance", low=-float("inf"), high=1.0
 )
 # Healthy critics that learned late end between 0.56 and 0.97.
-LEARNED = 0.5  # explained variance of the last updates: with more, a note at most
 # Below it, A2C's healthy runs stay at 0.
 SAMPLES = Threshold(
     "critic-explains-nothing.samples", 256.0, "samples of each estimate: with fewer, a note at most"
 )
-ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
-WORSE = -0.01  # clearly below 0, where a constant would stand
 ABSURD = -1e3  # a lower value was divided by a variance of nearly 0
 
 
@@ -134,7 +131,7 @@ def _weigh_finding(
         trace, metric, during, stretch, trend, trend_since, samples if small_sample else None
     )
     late = float(np.median(logged.values[-SHORT_WINDOW:]))
-    if stretch.goes_on or late < LEARNED:
+    if stretch.goes_on or late < 0.5:  # explained variance of the last updates: a note at most
         return finding
     caught_up = f"it is over: the last {SHORT_WINDOW} explain {late:.2g}"
     return replace(finding, severity=Severity.NOTE, counter=(*finding.counter, caught_up))
@@ -146,7 +143,8 @@ def _where_returns_vary(trace: Trace, values: Series) -> Series:
     loss = trace.get(LOSS.name)
     if loss is None or not len(loss := loss.finite()):
         return values
-    small = loss.values < ALIKE * np.maximum.accumulate(loss.values)
+    # Below a ten-thousandth of its highest level little variance is left to explain.
+    small = loss.values < 1e-4 * np.maximum.accumulate(loss.values)
     rows = np.searchsorted(loss.steps, values.steps, side="right") - 1
     return values.where(~small[np.maximum(rows, 0)])
 
@@ -182,7 +180,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
         severity = Severity.NOTE  # every critic starts so, and every outcome
         counter = (*counter, reason)
     negative = float((during < 0).mean())
-    if (during < WORSE).any():
+    if (during < -0.01).any():  # below 0, which predicting a constant gives
         evidence = (*evidence, f"worse than a constant, below 0, in {negative:.0%} of them")
     every = stretch.of(trace[metric].finite())
     qualifier = "" if during.size == len(every) else " in which returns vary"

@@ -47,8 +47,6 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
 SHORT = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
-FITTED = 0.01  # of the loss's early level
-CLOSE = 0.02  # of |Q|: as good a fit, where the loss was small from the start
 GAMMA = 0.99  # the usual one, where the run's is not known
 
 
@@ -64,7 +62,8 @@ def check(trace: Trace) -> Answer:
     if first is None or late is None or size is None:
         return Undecided("too few updates in the second half", (LOSS.name, Q_MEAN.name))
     limit = SHORT.bound(trace, f"{SHORT.on(trace):.0%} of {origin}", expected)
-    if late > max(FITTED * first, (CLOSE * size) ** 2) or size > limit.value:
+    # A loss of 1 % of its start, or errors of 2 % of |Q|, is a fit.
+    if late > max(0.01 * first, (0.02 * size) ** 2) or size > limit.value:
         return Clear()
     trend = standing(trace)
     if weigh.content(trend):

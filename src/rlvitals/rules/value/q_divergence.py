@@ -51,13 +51,9 @@ from rlvitals.types import Profile, Series, Trace
 
 BEYOND = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's returns allow")
 ERROR = Threshold("q-divergence.error", 0.25, "typical TD error over the largest |return|")
-SEVERE = 10.0  # x the limit: no return of any kind
 GREW = 3.0  # x the lowest level of ten points
 MIN_ERROR_RATIO = 2.0  # x the root mean square of the returns
-GROWING = 1.2  # x the middle of the run
 GAMMA = 0.99  # the usual one, where the run's is not known
-DIMENSIONS = 20.0  # more than most action spaces have, where the environment is not known
-LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1]
 FEW = 5
 
 
@@ -85,7 +81,7 @@ def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
     trend = standing(trace) if trend.state == "unknown" else trend
     if not (_grows(size) or trend.stalls):
         return Clear()  # optimism that shrinks
-    severe = stretch.worst > SEVERE * limit.value
+    severe = stretch.worst > 10.0 * limit.value  # x the limit: no kind of return is as large
     evidence, counter = weigh.sides(trend)
     return Finding(
         f"Q values diverge: {q.values[-1]:.4g} on average, where returns never exceeded "
@@ -120,8 +116,10 @@ def _largest_q(trace: Trace, largest: float) -> tuple[float, str]:
     allowed = max(largest, for_ever)
     coef = trace.get(ENTROPY_COEF.name)
     if coef is not None and len(coef := coef.finite()):
-        count = env.action_dim if env is not None and env.action_dim else DIMENSIONS
-        bonus = float(np.abs(coef.values).max()) * count * LN2 / (1.0 - gamma)
+        # More than most action spaces have.
+        count = env.action_dim if env is not None and env.action_dim else 20.0
+        # Nats per dimension of a uniform action in [-1, 1].
+        bonus = float(np.abs(coef.values).max()) * count * math.log(2) / (1.0 - gamma)
         allowed, origin = allowed + bonus, f"{origin}, and an entropy bonus of {bonus:.3g}"
     return allowed, origin
 
@@ -129,7 +127,7 @@ def _largest_q(trace: Trace, largest: float) -> tuple[float, str]:
 def _grows(size: Series) -> bool:
     third = max(len(size) // 3, 1)
     middle, last = median(size.values[third : 2 * third]), median(size.values[-FEW:])
-    return middle is not None and last is not None and last > GROWING * middle
+    return middle is not None and last is not None and last > 1.2 * middle  # x its middle
 
 
 def _by_error(trace: Trace, largest: float) -> Answer:

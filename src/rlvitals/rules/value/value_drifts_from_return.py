@@ -43,8 +43,6 @@ LIMIT = Threshold(
     1.0,
     "standard deviations between mean value and mean return",
 )
-CAP = 10.0  # standard deviations: beyond, the loss is measured after the update and says no more
-PERSISTENT = 0.75  # share of a window: a critic that catches up now and then does not drift
 
 
 def check(trace: Trace) -> Answer:
@@ -56,7 +54,8 @@ def check(trace: Trace) -> Answer:
         )
     if len(drifts) < SHORT_WINDOW:
         return Undecided("too few updates hold both means", (MEAN.name, RETURN_MEAN.name))
-    stretch = above(drifts, LIMIT.on(trace), share=PERSISTENT)
+    # Share of a window: a critic that catches up at times does not drift.
+    stretch = above(drifts, LIMIT.on(trace), share=0.75)
     if stretch is None or not (stretch.goes_on or stretch.share >= LASTING):
         return Clear()
     during = stretch.of(drifts).values
@@ -97,7 +96,8 @@ def _drifts(trace: Trace) -> Series | None:
             variance = np.maximum(squared - gap * gap, 1e-6 * squared)
         else:
             return None
-        ratio = np.minimum(gap / np.sqrt(variance), CAP)
+        # A larger ratio means a loss measured after the update.
+        ratio = np.minimum(gap / np.sqrt(variance), 10.0)
     return Series(means.steps, means.times, ratio).where(variance > 0).finite()
 
 

@@ -72,8 +72,6 @@ LEAST = 10  # points before the first that is judged: a critic is wrong at its s
 RUN_OF = 5  # so many of `CROWD_WINDOW` points are no outlier
 WITHIN = 10
 NEAR = 5  # points on each side of a jump in which KL may explain it
-SMALL = 1e-3  # x the square of the largest return: an error of 3 % of it
-SCALE_JUMP = 10.0  # x within 5 points: the return's scale itself changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +226,8 @@ def _scale(trace: Trace, series: Series) -> Array:
 
 def _smallest_loss(trace: Trace, scale: Array) -> Array:
     """Return the smallest loss that matters beside the returns; 0 where none is logged."""
-    return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
+    # An error of 3 % of the largest return.
+    return 1e-3 * scale * scale if outcome(trace) else np.zeros(scale.size)
 
 
 def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
@@ -344,7 +343,8 @@ def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array)
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
     scale_before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
     # A first reward after none has no scale to be compared with.
-    jumped = (scale > SCALE_JUMP * scale_before) & (scale_before > np.finfo(np.float64).tiny)
+    # Tenfold within five points: the scale of returns changed.
+    jumped = (scale > 10.0 * scale_before) & (scale_before > np.finfo(np.float64).tiny)
     rows = np.flatnonzero((series.values > limit) & jumped)
     if not rows.size or not crowd(np.flatnonzero(series.values > limit), RUN_OF, WITHIN):
         return Clear()

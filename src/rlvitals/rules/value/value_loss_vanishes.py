@@ -55,12 +55,9 @@ SMALL = Threshold("value-loss-vanishes.small", 1e-6, "share of the largest retur
 VARIES = Threshold("value-loss-vanishes.varies", 0.01, "spread of returns, share of the largest")
 LEAST = 20  # points: its start, and a window after it
 FIRST = 5  # points of its start, at least
-PERSISTENT = 0.9  # share of a window: one unforeseen episode does not end a collapse
 ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
-EXPLAINS = 0.5  # explained variance above which the critic tells the returns apart
 HALF = 0.5  # of the estimates
 GAP = 10  # points within which a critic learns what little is left
-SUDDEN, SPIKE = 0.05, 10.0  # x the usual loss before: what is left, and the error in between
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,8 @@ def check(trace: Trace) -> Answer:
     if picked is None or picked[0] == "optimiser/loss":
         return Undecided("too little of an outcome is logged to compare with", ("outcome/return",))
     limit = _limit(trace, loss, picked[1])
-    stretch = below(loss, limit.value, share=PERSISTENT)
+    # Share of a window: one unusual episode does not end a collapse.
+    stretch = below(loss, limit.value, share=0.9)
     if stretch is None or not stretch.goes_on:
         return Clear()
     full_trend, trend = standing(trace), standing(trace, since=stretch.start)
@@ -90,7 +88,8 @@ def check(trace: Trace) -> Answer:
         return Clear()
     explained = _get_explained_variance(trace, stretch)
     # Most of them, with NaN on the side of those that explain nothing.
-    if explained.size and float((explained > EXPLAINS).mean()) > HALF:
+    # With half of the variance explained the critic tells the returns apart.
+    if explained.size and float((explained > 0.5).mean()) > HALF:
         return Clear()
     targets = _targets(trace, picked[1].since(stretch.start).values, explained)
     targets = replace(targets, abrupt=abrupt)
@@ -146,7 +145,8 @@ def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
     if len(usual) < FIRST or picked is None:
         return False
     level = float(np.median(usual))
-    if float(between.max()) < SPIKE * level or float(np.median(after)) >= SUDDEN * level:
+    # Both relative to the usual loss before.
+    if float(between.max()) < 10.0 * level or float(np.median(after)) >= 0.05 * level:
         return False
     drop = fall(trace, *picked, int(loss.steps[len(values) - GAP + int(between.argmax())]))
     return drop is None or drop.late
