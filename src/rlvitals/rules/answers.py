@@ -28,11 +28,11 @@ from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
 from rlvitals.rules.course import early_level, judge_unclear, loss_from_best, lost_since
-from rlvitals.rules.curves import AMPLE, learned_before
+from rlvitals.rules.curves import LONG_CURVE, learned_before
 from rlvitals.rules.gains import (
-    MIN_POINTS,
-    SOLVED,
-    SURE,
+    INTERVAL_ERRORS,
+    MIN_GAIN_POINTS,
+    MIN_SOLVED_LEVEL,
     Gain,
     after_loss,
     few_pair_evaluations,
@@ -78,14 +78,14 @@ from rlvitals.rules.standing import (
 from rlvitals.rules.untaught import dead, no_movement
 from rlvitals.types import Profile, Series, Trace
 
-JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
+OUTCOME_METRIC_NAMES = {metric.name for metric in OUTCOME_METRICS}
 # Judged over a whole run by blocks as well.
-WHOLE = (RETURN.name, EVAL_RETURN.name, REWARD.name, MEAN_REWARD.name)
-MEAN = re.compile(
+RETURN_OR_REWARD_NAMES = (RETURN.name, EVAL_RETURN.name, REWARD.name, MEAN_REWARD.name)
+MEAN_ANSWER_PATTERN = re.compile(
     r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy|avg_score|avg@\d"
 )
-SMALL = 0.2  # sd of a single reward: Cohen's small effect
-OF_ALL = 0.02  # share of all answers: a smaller gain does not count
+SMALL_EFFECT_SD = 0.2  # sd of a single reward: Cohen's small effect
+MIN_ANSWER_GAIN = 0.02  # share of all answers: a smaller gain does not count
 MIN_FULL_BATCHES = 3  # batches in which every response earned 1: then 1 is the highest reward
 
 
@@ -106,7 +106,7 @@ def paid_share(trace: Trace, name: str, series: Series) -> Series:
     batches agree on it, it is divided out. Every other part is given back as it is.
     """
     sd = trace.get(name.replace(COMPONENT.name, COMPONENT_STD.name, 1))
-    if sd is None or name in JUDGED_BY or not len(series) or series.values.max() <= 1:
+    if sd is None or name in OUTCOME_METRIC_NAMES or not len(series) or series.values.max() <= 1:
         return series
     scatter = sd.finite()
     _, mean_rows, sd_rows = np.intersect1d(series.steps, scatter.steps, return_indices=True)
@@ -168,7 +168,7 @@ def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
         if not 0 < len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         levels = float(values[0]), float(values[-1]), float(values.max())
-        if levels[1] - levels[0] > OF_ALL and order_chance(values) <= 0.01:
+        if levels[1] - levels[0] > MIN_ANSWER_GAIN and order_chance(values) <= 0.01:
             why = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
             yield Standing("rising", name, why, *levels)
 
@@ -181,7 +181,11 @@ def _evaluated_names(trace: Trace) -> tuple[str, ...]:
 def members(trace: Trace) -> list[str]:
     """Return the evaluations of one task each that are means over answers, none of the best."""
     prefix = f"{EVAL_TASK.name}/"
-    return [name for name in sorted(trace.series) if name.startswith(prefix) and MEAN.search(name)]
+    return [
+        name
+        for name in sorted(trace.series)
+        if name.startswith(prefix) and MEAN_ANSWER_PATTERN.search(name)
+    ]
 
 
 def _by_training(trace: Trace, since: int | None) -> Standing:
@@ -216,7 +220,7 @@ def _constant_standing(trace: Trace, name: str, series: Series) -> Standing | No
         return None
     level = float(series.values[0])
     why = f"is {level:.3g} in all {len(series):,} rows: no answer was ever right"
-    return Standing("flat", name, why, level, level, level, 0.0, 0.0, OF_ALL, "any at all")
+    return Standing("flat", name, why, level, level, level, 0.0, 0.0, MIN_ANSWER_GAIN, "any at all")
 
 
 def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None) -> Standing:
@@ -234,7 +238,7 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
         judged = _by_levels(trace, trend, during, change)
     elif trend.state == "unknown" and rises_steadily(during.values):  # too few rows for stretches
         judged = replace(trend, state="rising", why="")
-    elif rises_at_once(during.values, SMALL * single_sd(trace, trend.metric, during)):
+    elif rises_at_once(during.values, SMALL_EFFECT_SD * single_sd(trace, trend.metric, during)):
         judged = replace(trend, state="holding its best", why="")
     else:
         judged = trend
@@ -247,14 +251,17 @@ def _by_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> S
     """Judge by the first and last levels of batches; return `trend` itself where they tell less."""
     share, between = is_share(trend.metric), is_unit_interval(during)
     full = int((during.values == 1).sum())  # batches that earned 1 in every response
-    solved = min(change.first, change.last) >= SOLVED and not change.falls
-    if between and solved and (share or MIN_FULL_BATCHES <= full <= SOLVED * len(during)):
+    solved = min(change.first, change.last) >= MIN_SOLVED_LEVEL and not change.falls
+    if between and solved and (share or MIN_FULL_BATCHES <= full <= MIN_SOLVED_LEVEL * len(during)):
         return replace(trend, state="at its ceiling", why="")
     if share and between:
-        min_gain = OF_ALL
+        min_gain = MIN_ANSWER_GAIN
     else:
         # What is proven counts if it is a tenth of the first level, however rewards scatter.
-        small, start = SMALL * single_sd(trace, trend.metric, during), OF_THE_START * change.first
+        small, start = (
+            SMALL_EFFECT_SD * single_sd(trace, trend.metric, during),
+            OF_THE_START * change.first,
+        )
         min_gain = min(small, abs(start)) if start else small
     proven = change.proven or trend.low > 0 or rises_steadily(during.values)
     if proven and change.size >= min_gain and not change.falls:
@@ -262,7 +269,7 @@ def _by_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> S
     if (
         trend.state == "flat"
         and not trend.hardly
-        and change.size > max(SURE * change.error, min_gain)
+        and change.size > max(INTERVAL_ERRORS * change.error, min_gain)
     ):
         reason = f"{label(trend.metric)} goes {change.first:.4g} to {change.last:.4g}"
         return replace(
@@ -276,7 +283,7 @@ def isolate_outcome(trace: Trace, name: str, series: Series) -> Trace:
     other_series = {
         metric_name: logged
         for metric_name, logged in trace.series.items()
-        if metric_name not in JUDGED_BY and not checks_the_answer(metric_name)
+        if metric_name not in OUTCOME_METRIC_NAMES and not checks_the_answer(metric_name)
     }
     return replace(trace, series={**other_series, name: series})
 
@@ -299,7 +306,7 @@ def verdict_trend(trace: Trace) -> Standing:
         return ordered
     if trend.state in {"unknown", "flat"} and succeeds_throughout(trace):
         return replace(trend, state="holding its best", why="")
-    right = trace.numbers(ACCURACY.name, MIN_POINTS)
+    right = trace.numbers(ACCURACY.name, MIN_GAIN_POINTS)
     if trend.state == "unknown" and right is not None and not right.values.any():
         return _constant_standing(trace, ACCURACY.name, right) or trend
     shares = trace.numbers(trend.metric) if trend.metric in SHARES else None
@@ -333,7 +340,7 @@ def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
     For the run's verdict alone: it weighs no symptom. A return that only fell is flat.
     """
     picked = outcome(prefer_evaluation(trace))
-    no_return = trend.metric not in WHOLE or np.isnan(trend.material)
+    no_return = trend.metric not in RETURN_OR_REWARD_NAMES or np.isnan(trend.material)
     if no_return or picked is None:
         return trend
     if learned_before(trace):
@@ -344,7 +351,7 @@ def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
     if not proven and no_movement(trace) is not None:
         return replace(trend, state="flat", why="")  # one policy throughout: all else is noise
     values = picked[1].values
-    if trend.metric == REWARD.name and len(values) < AMPLE:
+    if trend.metric == REWARD.name and len(values) < LONG_CURVE:
         return early_level(trace, trend, picked[1])
     rebound = recovery(prefer_evaluation(trace), trend.material)
     if rebound is not None and not trend.improves:

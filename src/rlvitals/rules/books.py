@@ -12,10 +12,10 @@ from rlvitals.types import Series, Trace
 
 Floats = NDArray[np.float64]
 
-SINGLE = 1e-4  # relative to the terms: float32 sums in another order
-HALF = 0.03  # relative to the terms: bfloat16 has 8 bits, and its sums fewer
-FULL = 9  # significant digits: a float32 has no more
-FEW_DIGITS = 7  # a number with more decimals was not rounded for a reader
+FLOAT32_SUM_ERROR = 1e-4  # relative to the terms: float32 sums in another order
+BFLOAT16_SUM_ERROR = 0.03  # relative to the terms: bfloat16 has 8 bits, and its sums fewer
+FLOAT32_DIGITS = 9  # significant digits: a float32 has no more
+MAX_ROUNDED_DECIMALS = 7  # a number with more decimals was not rounded for a reader
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,10 +96,14 @@ def rounding(values: Floats) -> Floats:
         return np.zeros_like(values)
     picked = logged if len(logged) <= 200 else logged[:: len(logged) // 200]
     places = _decimals(picked)
-    by_decimals = 0.0 if places.max() >= FEW_DIGITS else 0.5 * 10.0 ** -float(places.max())
+    by_decimals = (
+        0.0 if places.max() >= MAX_ROUNDED_DECIMALS else 0.5 * 10.0 ** -float(places.max())
+    )
     exponents = np.floor(np.log10(np.abs(picked)))
-    digits = float(np.max(np.where(places >= FEW_DIGITS, FULL, exponents + 1 + places)))
-    if digits >= FULL - 2:
+    digits = float(
+        np.max(np.where(places >= MAX_ROUNDED_DECIMALS, FLOAT32_DIGITS, exponents + 1 + places))
+    )
+    if digits >= FLOAT32_DIGITS - 2:
         return np.full_like(values, by_decimals)
     size = np.maximum(np.abs(values), np.finfo(np.float64).tiny)
     by_digits = 0.5 * 10.0 ** (np.floor(np.log10(size)) + 1 - digits)
@@ -108,17 +112,17 @@ def rounding(values: Floats) -> Floats:
 
 def _decimals(values: Floats) -> NDArray[np.int64]:
     """Return how many decimals numbers [n] were written with, `FEW_DIGITS` if not rounded, [n]."""
-    scaled = np.abs(values)[:, None] * 10.0 ** np.arange(FEW_DIGITS + 1)
+    scaled = np.abs(values)[:, None] * 10.0 ** np.arange(MAX_ROUNDED_DECIMALS + 1)
     # Relative: a decimal fraction has no exact binary form.
     is_integer = np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)
-    return np.where(is_integer.any(axis=1), is_integer.argmax(axis=1), FEW_DIGITS)
+    return np.where(is_integer.any(axis=1), is_integer.argmax(axis=1), MAX_ROUNDED_DECIMALS)
 
 
 def digits(value: float) -> int:
     """Return how many significant digits a number was written with, at most `FULL`."""
     places = int(_decimals(np.array([value]))[0])
-    if places >= FEW_DIGITS or value == 0 or not np.isfinite(value):
-        return FULL if value and np.isfinite(value) else 0
+    if places >= MAX_ROUNDED_DECIMALS or value == 0 or not np.isfinite(value):
+        return FLOAT32_DIGITS if value and np.isfinite(value) else 0
     return int(max(np.floor(np.log10(abs(value))) + 1 + places, 1))
 
 
@@ -131,7 +135,7 @@ def precision(columns: Sequence[Floats]) -> float:
     written = values == short  # rounded to a float32 at all
     coarse = halves & written & (values != np.rint(values))
     # Half of a bfloat16 column's values lack the lower bits.
-    return HALF if values.size and float(coarse.mean()) >= 0.5 else SINGLE
+    return BFLOAT16_SUM_ERROR if values.size and float(coarse.mean()) >= 0.5 else FLOAT32_SUM_ERROR
 
 
 def size_of(total: Floats, parts: Sequence[Floats]) -> Floats:

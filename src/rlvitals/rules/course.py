@@ -45,7 +45,7 @@ from rlvitals.signals.outcome_course import (
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-LOUD = 7.0  # sd from point to point: see `plainly_lost`
+MIN_LOSS_SDS = 7.0  # sd from point to point: see `plainly_lost`
 # Of 144 published curves that are good at the end, of tasks whose span is not known, 6 lose a
 # quarter of their gain and none by four standard errors. Two healthy CartPole runs lose 40 % by
 # more than four and less than six: a policy of a short training still swings.
@@ -70,7 +70,7 @@ def plainly_lost(name: str, values: Array, course: Course) -> bool:
     around = values[max(start - half, 0) : start + course.width + half + 1]
     end = values[-LAST * course.width :]
     drop = (median(around) or 0.0) - (median(end) or 0.0)
-    return drop >= LOUD * max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
+    return drop >= MIN_LOSS_SDS * max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
 
 
 def lost_before(trace: Trace, step: int) -> bool | None:

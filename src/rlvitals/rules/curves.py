@@ -17,14 +17,14 @@ from rlvitals.signals.outcome_change import (
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 from rlvitals.types import Profile, Series, Trace
 
-LEAST = 10  # numbers
+MIN_TAIL_POINTS = 10  # numbers
 HALF = 0.5  # of what was gained
-UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
-PLAINLY = 3.0  # x the least change that counts
-LOUD = 6.0  # x the scatter from point to point
-AMPLE = 60  # points: in a longer curve a rise by 1.5 times what counts is plain
-AT_ONCE = 3  # points whose median is the first level
-PARTS = 20  # blocks for the range and the best level
+MIN_CHANGE_SDS = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
+PLAIN_CHANGE_FACTOR = 3.0  # x the least change that counts
+PLAIN_CHANGE_SDS = 6.0  # x the scatter from point to point
+LONG_CURVE = 60  # points: in a longer curve a rise by 1.5 times what counts is plain
+START_POINTS = 3  # points whose median is the first level
+CURVE_BLOCKS = 20  # blocks for the range and the best level
 MIN_DIP_ERRORS = 3.0  # standard errors of the first block, for a rise from it
 FIFTHS = 5  # the first fifth is the start of a run
 # Times the span of the log: a log from the start begins within its first interval.
@@ -51,8 +51,8 @@ def by_steps(series: Series) -> Series:
 
 def rises_at_once(values: Array, last: float, material: float) -> bool:
     """See a task that was learned within the first few points, and is still: flat is no fault."""
-    gain = min(median(values) or 0.0, last) - (median(values[:AT_ONCE]) or 0.0)
-    return gain > max(material, LOUD * (robust_sd(values) or 0.0))
+    gain = min(median(values) or 0.0, last) - (median(values[:START_POINTS]) or 0.0)
+    return gain > max(material, PLAIN_CHANGE_SDS * (robust_sd(values) or 0.0))
 
 
 def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
@@ -71,10 +71,10 @@ def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
 
 
 def _left_behind(values: Array, material: float) -> bool:
-    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    tail = values[-max(MIN_TAIL_POINTS // 2, len(values) // 3) :]
     gain = (median(tail) or 0.0) - float(values[0])
     noise = noise_sd(values) or 0.0
-    return bool(tail.min() > values[0]) and gain >= max(material, UNLIKELY * noise)
+    return bool(tail.min() > values[0]) and gain >= max(material, MIN_CHANGE_SDS * noise)
 
 
 def plainly_rises(values: Array, material: float) -> bool:
@@ -83,11 +83,15 @@ def plainly_rises(values: Array, material: float) -> bool:
     Only for rising: to be wrong here delays an alarm, it never raises one.
     """
     head = values[: max(3, len(values) // 10)]
-    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    tail = values[-max(MIN_TAIL_POINTS // 2, len(values) // 3) :]
     gain = (median(tail) or 0.0) - (median(head) or 0.0)
     noise = noise_sd(values) or 0.0
-    plainly = PLAINLY if len(values) < AMPLE else 1.5  # x the least change that counts
-    return bool(tail.min() > head.max()) and gain >= max(plainly * material, LOUD * noise)
+    plainly = (
+        PLAIN_CHANGE_FACTOR if len(values) < LONG_CURVE else 1.5
+    )  # x the least change that counts
+    return bool(tail.min() > head.max()) and gain >= max(
+        plainly * material, PLAIN_CHANGE_SDS * noise
+    )
 
 
 def plainly_falls(values: Array, material: float) -> bool:
@@ -97,12 +101,12 @@ def plainly_falls(values: Array, material: float) -> bool:
     more than it lost in between is judged by its best.
     """
     head = values[: max(3, len(values) // 10)]
-    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    tail = values[-max(MIN_TAIL_POINTS // 2, len(values) // 3) :]
     loss = (median(head) or 0.0) - (median(tail) or 0.0)
     noise = noise_sd(values) or 0.0
     gain = float(values.max()) - (median(head) or 0.0)
     falls = bool(tail.max() < head.min()) and gain < loss
-    return falls and loss >= max(PLAINLY * material, LOUD * noise)
+    return falls and loss >= max(PLAIN_CHANGE_FACTOR * material, PLAIN_CHANGE_SDS * noise)
 
 
 def never_better(values: Array, first: float, last: float, material: float) -> bool:
@@ -111,9 +115,9 @@ def never_better(values: Array, first: float, last: float, material: float) -> b
     A mean over many episodes wanders like a random walk, so that no test can bound its trend. But
     what did not get better in all that time, beyond its own scatter, did not learn.
     """
-    if len(values) < AMPLE or last - first > material / 2:
+    if len(values) < LONG_CURVE or last - first > material / 2:
         return False
-    best = float(block_means(values, max(1, len(values) // PARTS)).max())
+    best = float(block_means(values, max(1, len(values) // CURVE_BLOCKS)).max())
     # The scatter around a curve that did rise holds the rise: it counts for half as much at most.
     return best - first <= _beyond_scatter(values, material)
 
@@ -124,10 +128,10 @@ def only_fell(values: Array, first: float, material: float) -> bool:
     Its first fifth is a slope and no level, so that its best says nothing of learning: what counts
     is that it never rose in there, and that nothing later stands above it.
     """
-    if len(values) < AMPLE:
+    if len(values) < LONG_CURVE:
         return False
-    course = block_means(values, max(1, len(values) // PARTS))
-    begins, later_levels = course[: PARTS // FIFTHS], course[PARTS // FIFTHS :]
+    course = block_means(values, max(1, len(values) // CURVE_BLOCKS))
+    begins, later_levels = course[: CURVE_BLOCKS // FIFTHS], course[CURVE_BLOCKS // FIFTHS :]
     climbs = float((begins - np.minimum.accumulate(begins)).max())
     return climbs <= _beyond_scatter(values, material) and float(later_levels.max()) <= first
 
@@ -141,7 +145,7 @@ def fell_back(values: Array, material: float) -> Drawdown | None:
     fall = drawdown(values)
     if fall is None or fall.best - fall.last < material:
         return None
-    return fall if fall.share >= HALF and fall.size >= UNLIKELY else None
+    return fall if fall.share >= HALF and fall.size >= MIN_CHANGE_SDS else None
 
 
 def proven_loss(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
@@ -173,9 +177,9 @@ def gain_after_dip(
     """
     levels = first_last_change(values)
     is_of_one = _is_of_episodes(trace, name) and episodes(trace, name) <= 1
-    if levels is None or len(values) < AMPLE or not is_of_one:
+    if levels is None or len(values) < LONG_CURVE or not is_of_one:
         return None
-    width = len(values) // PARTS
+    width = len(values) // CURVE_BLOCKS
     start, fifth = float(values[:width].mean()), values[: len(values) // FIFTHS]
     if start - float(block_means(fifth, width).min()) < material:
         return None
@@ -202,8 +206,8 @@ def holds_early_gain(trace: Trace, name: str, values: Array, last: float, materi
     """
     if not _is_of_episodes(trace, name):
         return False
-    best = float(block_means(values, max(1, len(values) // PARTS)).max())
-    start = median(values[:AT_ONCE]) or 0.0
+    best = float(block_means(values, max(1, len(values) // CURVE_BLOCKS)).max())
+    start = median(values[:START_POINTS]) or 0.0
     if best - last >= MIN_SHARE_LOST * (best - start):
         return False
     single = episodes(trace, name) <= 1 and starts_below(trace[name].values)

@@ -18,11 +18,11 @@ from rlvitals.signals.outcome_change import MIN_GAIN_SD, single_value_sd
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-POINTS = 5  # points whose median is a level
+OUTCOME_LEVEL_POINTS = 5  # points whose median is a level
 MIN_LEVEL_EPISODES = 20  # of a mean: the first rows of a log contain fewer than the window
 MIN_FILLED_WINDOWS = 3  # that a run's episodes fill
 # Standard errors of a difference: the best of many levels is high by chance.
-SURE_ERRORS = 5.0
+MIN_CHANGE_ERRORS = 5.0
 MEAN_WORDS = re.compile(r"mean|avg|average", re.IGNORECASE)  # of a key, or of how it is measured
 # An evaluation plays a few episodes of its own between two points, not those of the training.
 SEPARATE_EPISODE_WORDS = re.compile(r"test|eval|valid", re.IGNORECASE)
@@ -33,7 +33,7 @@ def memory(trace: Trace, name: str, step: int) -> float:
     window, lengths = episodes(trace, name), trace.get(EPISODE_LENGTH.name)
     if window <= 1 or lengths is None:
         return 0.0
-    length = median(lengths.since(step).finite().values[:POINTS])
+    length = median(lengths.since(step).finite().values[:OUTCOME_LEVEL_POINTS])
     return 0.0 if length is None else window * length
 
 
@@ -46,7 +46,7 @@ def episodes(trace: Trace, name: str) -> float:
 def window_points(trace: Trace, name: str, series: Series) -> float | None:
     """Return how many points of an outcome one window spans; None where that is not known."""
     lengths = trace.get(EPISODE_LENGTH.name)
-    if episodes(trace, name) <= 1 or lengths is None or len(series) < POINTS:
+    if episodes(trace, name) <= 1 or lengths is None or len(series) < OUTCOME_LEVEL_POINTS:
         return None
     length, spacing = median(lengths.values), float(np.median(np.diff(series.steps)))
     if not length or length <= 0 or spacing <= 0:
@@ -68,7 +68,7 @@ def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
     """
     description = describe_measure(trace, name)
     is_mean = MEAN_WORDS.search(description) and not SEPARATE_EPISODE_WORDS.search(description)
-    if not is_mean or len(series) < POINTS:
+    if not is_mean or len(series) < OUTCOME_LEVEL_POINTS:
         return 1.0
     count = float(np.median(np.diff(series.steps)))
     if trace.step_unit != "episodes":
@@ -135,7 +135,10 @@ class WindowLevels:
     def is_lost(self) -> bool:
         """True if half of a significant gain is lost."""
         gain, loss = self.best - self.first, self.best - self.last
-        significant = gain > SURE_ERRORS * self.gain_error and loss > SURE_ERRORS * self.loss_error
+        significant = (
+            gain > MIN_CHANGE_ERRORS * self.gain_error
+            and loss > MIN_CHANGE_ERRORS * self.loss_error
+        )
         return significant and loss > self.material and loss >= gain / 2
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from rlvitals.rules.episode_window import POINTS, memory
+from rlvitals.rules.episode_window import OUTCOME_LEVEL_POINTS, memory
 from rlvitals.rules.standing import least_that_counts, outcome
 from rlvitals.types import Series, Trace
 
-SHOWS = 0.1  # of the loss
-GONE = 0.9  # of the loss
-PROMPT = 5  # points within which an outcome that is no mean over episodes shows a break
+VISIBLE_LOSS_SHARE = 0.1  # of the loss
+COMPLETE_LOSS_SHARE = 0.9  # of the loss
+PROMPT_POINTS = 5  # points within which an outcome that is no mean over episodes shows a break
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,16 @@ def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     values = series.values
     start = max(index - 2, 1)  # points: outcomes are logged before the updates on them
     after = values[start:]
-    if start < POINTS or len(values) - index < 2 * POINTS:
+    if start < OUTCOME_LEVEL_POINTS or len(values) - index < 2 * OUTCOME_LEVEL_POINTS:
         return None
-    before = float(np.median(values[start - POINTS : start]))
+    before = float(np.median(values[start - OUTCOME_LEVEL_POINTS : start]))
     # The lowest tenth of what follows.
-    low = float(np.median(np.sort(after)[: max(POINTS, round(0.1 * len(after)))]))
+    low = float(np.median(np.sort(after)[: max(OUTCOME_LEVEL_POINTS, round(0.1 * len(after)))]))
     loss = before - low
     if loss <= 0:
         return None
-    visible_index = start + int(np.argmax(_stays(after < before - SHOWS * loss)))
-    end_index = start + int(np.argmax(after < before - GONE * loss))
+    visible_index = start + int(np.argmax(_stays(after < before - VISIBLE_LOSS_SHARE * loss)))
+    end_index = start + int(np.argmax(after < before - COMPLETE_LOSS_SHARE * loss))
     forgets = memory(trace, name, int(series.steps[end_index]))
     span = int(series.steps[visible_index]) - step
     took = int(series.steps[end_index]) - int(series.steps[visible_index])
@@ -65,27 +65,27 @@ def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     late = (
         moved[max(visible_index - start, 0)]
         - moved[max(min(index - start, visible_index - start), 0)]
-        > PROMPT
+        > PROMPT_POINTS
     )
-    slow = moved[end_index - start] - moved[visible_index - start] > PROMPT
-    soon = after[moved - moved[visible_index - start] <= PROMPT]
+    slow = moved[end_index - start] - moved[visible_index - start] > PROMPT_POINTS
+    soon = after[moved - moved[visible_index - start] <= PROMPT_POINTS]
     return Fall(
         before,
         low,
-        float(np.median(after[-POINTS:])),
+        float(np.median(after[-OUTCOME_LEVEL_POINTS:])),
         int(series.steps[visible_index]),
-        round(SHOWS * forgets),
+        round(VISIBLE_LOSS_SHARE * forgets),
         # A level in the 20 points before was higher by a fifth of the loss.
         earlier=_highest(values[max(start - 20, 0) : start]) - before > 0.2 * loss,
-        late=bool(late) and span > SHOWS * forgets,
+        late=bool(late) and span > VISIBLE_LOSS_SHARE * forgets,
         # X the time in which bad episodes alone show as much of the loss.
-        slow=bool(slow) and took > 1.5 * (GONE - SHOWS) * forgets > 0,
+        slow=bool(slow) and took > 1.5 * (COMPLETE_LOSS_SHARE - VISIBLE_LOSS_SHARE) * forgets > 0,
         half=before - float(soon.min()) >= loss / 2,
     )
 
 
 def _highest(values: NDArray[np.float64]) -> float:
-    levels = np.median(sliding_window_view(values, POINTS), axis=1)
+    levels = np.median(sliding_window_view(values, OUTCOME_LEVEL_POINTS), axis=1)
     return float(levels.max())
 
 
@@ -100,7 +100,7 @@ def with_it(trace: Trace, step: int) -> bool:
         return False
     name, series = picked
     material, _ = least_that_counts(trace, name, series)
-    gain = drop.before - float(np.median(series.values[:POINTS]))
+    gain = drop.before - float(np.median(series.values[:OUTCOME_LEVEL_POINTS]))
     if gain <= material or drop.loss < 0.5 * gain:
         return False
     after = series.since(step)

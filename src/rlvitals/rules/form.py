@@ -19,7 +19,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
-HEAD = 5  # points that tell the level before training
+UNTRAINED_POINTS = 5  # points that tell the level before training
 
 
 @cache_by_trace
@@ -75,8 +75,8 @@ def _gain(series: Series) -> tuple[float, float] | None:
     levels = first_last_change(series.values)
     if len(series) < LEAST or levels is None:
         return None
-    before, after = float(np.mean(series.values[:HEAD])), levels[1]
+    before, after = float(np.mean(series.values[:UNTRAINED_POINTS])), levels[1]
     scale = max(1.0, float(np.abs(series.values).max()))
-    error = (noise_sd(series.values) or 0.0) / HEAD**0.5
+    error = (noise_sd(series.values) or 0.0) / UNTRAINED_POINTS**0.5
     # Two standard errors of the first level.
     return (before, after) if after - before >= max(OF_A_SHARE * scale, 2.0 * error) else None

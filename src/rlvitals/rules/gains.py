@@ -29,11 +29,11 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.student import t_quantile
 from rlvitals.types import Series, Trace
 
-MIN_POINTS = 20  # with fewer no block is a level
-BLOCKS = 10  # stretches over which levels are taken
-LATE = 3  # neighbouring blocks whose mean is a level
-PROVEN = 3.5  # standard errors: two comparisons exceed it by chance once in 2,000
-SURE = 2.0  # standard errors to each end of an interval
+MIN_GAIN_POINTS = 20  # with fewer no block is a level
+GAIN_BLOCKS = 10  # stretches over which levels are taken
+LEVEL_BLOCKS = 3  # neighbouring blocks whose mean is a level
+MIN_GAIN_ERRORS = 3.5  # standard errors: two comparisons exceed it by chance once in 2,000
+INTERVAL_ERRORS = 2.0  # standard errors to each end of an interval
 MIN_LEVEL_BATCHES = 25  # fewer bound no level
 # Standard errors of a slope. With a proven gain of the last third over the first, 1 to 5 of 1000
 # series of independent values pass, and 9 to 20 of lag-1 correlation 0.3 (simulated, 10 to 300).
@@ -52,7 +52,7 @@ MIN_ANSWER_SHARE = 0.25  # of the gain
 # 30 to 200 batches pass (simulated).
 MIN_ANSWER_ERRORS = 4.0
 MIN_SHARE_EVALUATIONS = 20
-SOLVED = 0.9  # share of right answers, from the start: little is left to learn
+MIN_SOLVED_LEVEL = 0.9  # share of right answers, from the start: little is left to learn
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
@@ -76,34 +76,40 @@ class Gain:
     @property
     def change_high(self) -> float:
         """Return the high end of the change's interval."""
-        return self.size + SURE * self.error
+        return self.size + INTERVAL_ERRORS * self.error
 
 
 def gain(values: Array) -> Gain | None:
     """Compare the first and the last stretches of finite `values` [n]; None for fewer than 20."""
-    if len(values) < MIN_POINTS:
+    if len(values) < MIN_GAIN_POINTS:
         return None
-    count = min(BLOCKS, len(values) // 3)  # points in each block, at least
+    count = min(GAIN_BLOCKS, len(values) // 3)  # points in each block, at least
     course = np.array([block.mean() for block in np.array_split(values, count)])
     scatter = (noise_sd(values) or 0.0) / math.sqrt(len(values) / count)
     rounding = ROUNDING * float(np.abs(values).max())  # means of equal values differ by it
     noise = max(scatter, noise_sd(course) or 0.0, rounding)
-    levels = np.convolve(course, np.full(LATE, 1 / LATE), mode="valid")
+    levels = np.convolve(course, np.full(LEVEL_BLOCKS, 1 / LEVEL_BLOCKS), mode="valid")
     # Levels of three blocks, and of one against three.
-    three, single_error = noise * math.sqrt(2 / LATE), noise * math.sqrt(1 + 1 / LATE)
+    three, single_error = (
+        noise * math.sqrt(2 / LEVEL_BLOCKS),
+        noise * math.sqrt(1 + 1 / LEVEL_BLOCKS),
+    )
     early_level, start, last = float(levels[0]), float(course[0]), float(levels[-1])
-    rose = last - early_level > PROVEN * three or last - start > PROVEN * single_error
+    rose = (
+        last - early_level > MIN_GAIN_ERRORS * three
+        or last - start > MIN_GAIN_ERRORS * single_error
+    )
     best = float(levels.max())
     middle = float(levels[len(levels) // 2])
-    below_best = best - last > (PROVEN + 1) * three  # the best is chosen for being best
+    below_best = best - last > (MIN_GAIN_ERRORS + 1) * three  # the best is chosen for being best
     return Gain(
         first=min(early_level, start),
         last=last,
         best=best,
         error=three,
         proven=bool(rose and last > start),
-        goes_on=last - middle > SURE * three,
-        falls=bool(below_best or early_level - last > PROVEN * three),
+        goes_on=last - middle > INTERVAL_ERRORS * three,
+        falls=bool(below_best or early_level - last > MIN_GAIN_ERRORS * three),
     )
 
 
@@ -133,8 +139,8 @@ def rises_steadily(values: Array) -> bool:
         return True
     memory = persistence(line_fit(values)[1], SHRINKAGE_LINE, 0)
     # One in two thousand by chance, as for levels; of lag-1 correlation 0.3 up to 5 in a thousand.
-    steep = slope * math.sqrt((1 - memory) / (1 + memory)) >= PROVEN
-    return steep and len(values) >= MIN_POINTS and change.answer == "cannot tell"
+    steep = slope * math.sqrt((1 - memory) / (1 + memory)) >= MIN_GAIN_ERRORS
+    return steep and len(values) >= MIN_GAIN_POINTS and change.answer == "cannot tell"
 
 
 def no_gain(trend: Standing) -> Standing:
@@ -155,13 +161,13 @@ def rises_at_once(values: Array, min_gain: float) -> bool:
     scatter of all rows after the first third. The gain exceeds `min_gain` and does not go back.
     """
     count = len(values)
-    if not LEAST <= count < MIN_POINTS:
+    if not LEAST <= count < MIN_GAIN_POINTS:
         return False
     after, width = values[count // 3 :], count // 3
     scatter = float(after.std(ddof=1))
     error = scatter * math.sqrt(1 / 2 + 1 / width)
     gained = float(values[-width:].mean() - values[:2].mean())
-    stays = float(after[:width].mean()) - float(values[-width:].mean()) <= SURE * scatter
+    stays = float(after[:width].mean()) - float(values[-width:].mean()) <= INTERVAL_ERRORS * scatter
     return stays and gained > max(t_quantile(0.999, len(after) - 1) * error, min_gain)
 
 
@@ -378,8 +384,8 @@ def order_errors(values: Array) -> float:
 
 def succeeds_throughout(trace: Trace) -> bool:
     """Return True if most episodes succeed in each tenth of a run: its reward only scatters."""
-    shares = trace.numbers(SUCCESS_RATE.name, MIN_POINTS)
+    shares = trace.numbers(SUCCESS_RATE.name, MIN_GAIN_POINTS)
     if shares is None or shares.values.min() < 0 or shares.values.max() > 1:
         return False
-    tenths = [part.mean() for part in np.array_split(shares.values, BLOCKS)]
-    return bool(np.mean(shares.values) >= SOLVED and min(tenths) >= MIN_TENTH_SOLVED)
+    tenths = [part.mean() for part in np.array_split(shares.values, GAIN_BLOCKS)]
+    return bool(np.mean(shares.values) >= MIN_SOLVED_LEVEL and min(tenths) >= MIN_TENTH_SOLVED)

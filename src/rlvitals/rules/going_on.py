@@ -18,13 +18,13 @@ from rlvitals.metrics.catalogue.throughput import MACHINE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.types import Trace
 
-LIVE = 600.0  # seconds: a log that grew more recently belongs to a live run
+MAX_LIVE_SILENCE_S = 600.0  # seconds: a log that grew more recently belongs to a live run
 LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
 # Of the budget: with a longer logging interval the last row proves no end.
 MAX_INTERVAL_SHARE = 0.05
-GRACE = 10  # updates since the first
+GRACE_UPDATES = 10  # updates since the first
 # Logged from the first update on.
-LEARNS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)
+UPDATE_METRICS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,16 @@ def goes_on(trace: Trace) -> bool:
 
 def in_grace(trace: Trace) -> bool:
     """Tell whether learning has only begun; a log without updates cannot say so."""
-    logged = [s.finite() for name in LEARNS if (s := trace.get(name)) is not None]
+    logged = [s.finite() for name in UPDATE_METRICS if (s := trace.get(name)) is not None]
     steps = [s.steps for s in logged if len(s)]
     if not steps:
         return False
     first = min(int(s[0]) for s in steps)
     updates = max(len(np.unique(s)) for s in steps)
     # Of the run so far, after a long warm-up.
-    return updates <= GRACE or trace.last_step - first < 0.05 * (trace.last_step - trace.first_step)
+    return updates <= GRACE_UPDATES or trace.last_step - first < 0.05 * (
+        trace.last_step - trace.first_step
+    )
 
 
 def describe_end(trace: Trace) -> str:

@@ -27,11 +27,11 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Profile, Series, Trace
 
-FEWEST = 4  # fewer show no trend
-BEST_OF = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
+MIN_EVALS = 4  # fewer show no trend
+BEST_OF_PATTERN = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
 
 # What is held out, and the same quantity in training; the first that falls names the finding.
-PAIRED = (
+EVALUATION_PAIRS = (
     (EVAL_RETURN.name, RETURN.name),
     (EVAL_SUCCESS_RATE.name, SUCCESS_RATE.name),
     (EVAL_REWARD.name, REWARD.name),
@@ -68,7 +68,7 @@ class HeldOut:
 def evaluations(trace: Trace) -> list[HeldOut]:
     """List the evaluations with enough points, those that training measures as well first."""
     supervised = trace.profile is Profile.SUPERVISED
-    pairs = [(n, twin) for n, twin in PAIRED if n != EVAL_LOSS.name or supervised]
+    pairs = [(n, twin) for n, twin in EVALUATION_PAIRS if n != EVAL_LOSS.name or supervised]
     pairs += [
         (f"{EVAL_COMPONENT.name}/{suffix}", f"{COMPONENT.name}/{suffix}")
         for suffix in trace.family(EVAL_COMPONENT.name)
@@ -77,12 +77,12 @@ def evaluations(trace: Trace) -> list[HeldOut]:
     pairs += [
         (f"{EVAL_TASK.name}/{suffix}", "")
         for suffix in trace.family(EVAL_TASK.name)
-        if not BEST_OF.search(suffix)
+        if not BEST_OF_PATTERN.search(suffix)
     ]
     return [
         HeldOut(name, twin if twin in trace else "", points)
         for name, twin in pairs
-        if name in trace and len(points := trace[name].finite()) >= FEWEST
+        if name in trace and len(points := trace[name].finite()) >= MIN_EVALS
     ]
 
 

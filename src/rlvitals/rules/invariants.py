@@ -24,11 +24,11 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
 from rlvitals.types import Profile, Series, Table, Trace
 
-FIRST = 1  # a framework's first row, where every update is logged
-LATER = 20  # updates after the first
-SINGLE = 1e-5  # of a ratio: float32 in batches of another shape
-HALF = 0.01  # of a ratio: bfloat16 in batches of another shape
-CENTRED = 1e-3  # of the advantages' spread, which is 1: float32's rounding of their mean
+FIRST_UPDATE_STEP = 1  # a framework's first row, where every update is logged
+MIN_LATER_UPDATES = 20  # updates after the first
+FLOAT32_RATIO_ERROR = 1e-5  # of a ratio: float32 in batches of another shape
+BFLOAT16_RATIO_ERROR = 0.01  # of a ratio: bfloat16 in batches of another shape
+MAX_MEAN_ADVANTAGE = 1e-3  # of the advantages' spread, which is 1: float32's rounding of their mean
 # These push samples up or down by themselves, and centre no group.
 SIGNED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 
@@ -62,7 +62,9 @@ def _from(trace: Trace, metric: Metric, frameworks: Sequence[str]) -> Series | N
 
 def _first(series: Series | None) -> Series | None:
     """Return the point of the first update; None where the log begins later, or is too coarse."""
-    return series.where(slice(0, 1)) if series and int(series.steps[0]) <= FIRST else None
+    return (
+        series.where(slice(0, 1)) if series and int(series.steps[0]) <= FIRST_UPDATE_STEP else None
+    )
 
 
 def kl_per_token(trace: Trace) -> Reading | None:
@@ -94,7 +96,7 @@ def reference_follows(trace: Trace) -> Reading | None:
     """The reference stays where it was: KL to it cannot stay exactly 0 while weights move."""
     for metric in (KL_TO_REFERENCE_PER_TOKEN, KL_TO_REFERENCE):
         kl = _from(trace, metric, ("trl-grpo", "trl-ppo", "trl-ppo-old", "rlvitals-rlhf"))
-        if kl is None or len(kl) <= LATER or not _moves(trace):
+        if kl is None or len(kl) <= MIN_LATER_UPDATES or not _moves(trace):
             continue
         if not kl.values.any():
             # Judged as a whole: that it is 0 once is as it should be.
@@ -106,7 +108,7 @@ def _moves(trace: Trace) -> bool:
     """Tell whether the optimiser has something to apply, where that is logged."""
     for metric in (LEARNING_RATE, GRAD_NORM, UPDATE_SUCCESS):
         logged = trace.get(metric.name)
-        if logged is not None and int(np.sum(logged.finite().values > 0)) <= LATER:
+        if logged is not None and int(np.sum(logged.finite().values > 0)) <= MIN_LATER_UPDATES:
             return False
     return True
 
@@ -131,7 +133,7 @@ def single_update(trace: Trace) -> Reading | None:
     """With one update per batch the old policy is the new one: ratio 1, KL and clipping 0."""
     if not _one_update(trace):
         return None
-    slack = HALF if trace.profile in kinds.LANGUAGE else SINGLE
+    slack = BFLOAT16_RATIO_ERROR if trace.profile in kinds.LANGUAGE else FLOAT32_RATIO_ERROR
     by = ("sb3", "cleanrl", "trl-ppo", "rlvitals-rlhf", "verl")
     read = [
         Reading(metric.name, series, expected, slack)
@@ -153,8 +155,8 @@ def first_minibatch(trace: Trace) -> Reading | None:
         Reading(metric.name, series, expected, slack)
         for metric, expected, slack in (
             (FIRST_RATIO_MAX, 1.0, 1e-3),  # of the worst sample of a minibatch
-            (FIRST_KL, 0.0, SINGLE),
-            (FIRST_CLIP_FRACTION, 0.0, SINGLE),
+            (FIRST_KL, 0.0, FLOAT32_RATIO_ERROR),
+            (FIRST_CLIP_FRACTION, 0.0, FLOAT32_RATIO_ERROR),
         )
         if (series := _from(trace, metric, ("rlvitals-ppo",)))
     ]
@@ -167,7 +169,7 @@ def loss_before(trace: Trace) -> Reading | None:
     clips = _from(trace, CLIP_FRACTION, ("spinning-up",))  # VPG and TRPO have none
     if not loss or clips is None:
         return None
-    return Reading(POLICY_LOSS.name, loss, 0.0, CENTRED)
+    return Reading(POLICY_LOSS.name, loss, 0.0, MAX_MEAN_ADVANTAGE)
 
 
 def grpo_loss(trace: Trace) -> Reading | None:
@@ -177,7 +179,10 @@ def grpo_loss(trace: Trace) -> Reading | None:
     first = _first(_from(trace, LOSS, ("trl-grpo",)))
     rewards = trace.get(REWARD.name)
     # Rewards at both first updates: each has a generation batch of its own, with whole groups.
-    fresh = rewards is not None and rewards.finite().steps[:2].tolist() == [FIRST, FIRST + 1]
+    fresh = rewards is not None and rewards.finite().steps[:2].tolist() == [
+        FIRST_UPDATE_STEP,
+        FIRST_UPDATE_STEP + 1,
+    ]
     if first is None or not fresh or not _equal_tokens(trace):
         return None
     return Reading(LOSS.name, first, 0.0, 0.02)  # of the advantages' spread: bfloat16
@@ -197,7 +202,7 @@ def _first_batch(trace: Trace) -> Table | None:
         columns = table.columns
         if {"prompt", "completion"} <= set(columns) and len(table):
             rows = np.flatnonzero(table.steps == table.steps.min()).tolist()
-            if int(table.steps.min()) > FIRST:
+            if int(table.steps.min()) > FIRST_UPDATE_STEP:
                 return None
             return Table(table.steps[rows], {k: [c[i] for i in rows] for k, c in columns.items()})
     return None
@@ -225,7 +230,7 @@ def group_advantage(trace: Trace) -> Reading | None:
     if not groups or not np.isfinite(advantages).all():
         return None
     means = np.array([float(advantages[group].mean()) for group in groups])
-    return _spread_over(trace, means, CENTRED * 10.0)
+    return _spread_over(trace, means, MAX_MEAN_ADVANTAGE * 10.0)
 
 
 def twins(trace: Trace) -> Reading | None:

@@ -6,7 +6,7 @@ CONTROL = (Profile.CONTROL_PPO, Profile.ON_POLICY, Profile.OFF_POLICY)  # episod
 PPO = (Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO)  # a clipped ratio and a critic
 ACTOR_CRITIC = (*PPO, Profile.ON_POLICY)
 # Trained on the samples on one side of a threshold.
-FILTERED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
-GROUPED = (Profile.GRPO, *FILTERED)  # several completions of each prompt, no critic
+THRESHOLD_FILTERED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
+GROUPED = (Profile.GRPO, *THRESHOLD_FILTERED)  # several completions of each prompt, no critic
 LANGUAGE = (Profile.RLHF_PPO, *GROUPED)
-REINFORCED = tuple(kind for kind in Profile if kind is not Profile.SUPERVISED)
+WITH_REWARD = tuple(kind for kind in Profile if kind is not Profile.SUPERVISED)

@@ -11,13 +11,13 @@ from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE, ITERATION
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Metric
-from rlvitals.rules.books import SINGLE, Books, Floats, align_metrics, books, names_of
+from rlvitals.rules.books import FLOAT32_SUM_ERROR, Books, Floats, align_metrics, books, names_of
 from rlvitals.types import Trace
 
 Keep = Callable[[Trace], Books | None]
 
 # Of (max - min): the largest standard deviation, of two samples.
-SPREAD = 1.0 / np.sqrt(2.0)
+MAX_SD_OF_RANGE = 1.0 / np.sqrt(2.0)
 
 
 def adds_up(total: Metric, *parts: tuple[Metric, float], exact: float | None = None) -> Keep:
@@ -129,7 +129,7 @@ def spread(trace: Trace) -> Books | None:
     if table is None:
         return None
     steps, (left, low, high) = table
-    return books(steps, left, [(high, SPREAD), (low, -SPREAD)], at_most=True)
+    return books(steps, left, [(high, MAX_SD_OF_RANGE), (low, -MAX_SD_OF_RANGE)], at_most=True)
 
 
 def no_contrast(trace: Trace) -> Books | None:
@@ -149,14 +149,14 @@ def actions(trace: Trace) -> Books | None:
         return None
     if BATCH_SIZE.name in trace and (table := align_metrics(trace, [BATCH_SIZE.name, *names])):
         steps, (size, *counts) = table
-        if np.sum(counts, axis=0).max() > 1.0 + SINGLE:
+        if np.sum(counts, axis=0).max() > 1.0 + FLOAT32_SUM_ERROR:
             return books(steps, np.sum(counts, axis=0), [(size, 1.0)], counts=True)
     table = align_metrics(trace, names)
     if table is None:
         return None
     steps, columns = table
     total = np.sum(columns, axis=0)
-    shares = max(float(c.max()) for c in columns) <= 1.0 + SINGLE
+    shares = max(float(c.max()) for c in columns) <= 1.0 + FLOAT32_SUM_ERROR
     return books(steps, total, [(np.ones(len(total)), 1.0)]) if shares else None
 
 

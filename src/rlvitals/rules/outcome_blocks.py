@@ -7,11 +7,11 @@ import numpy as np
 from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.rules.curves import (
-    AMPLE,
-    AT_ONCE,
+    CURVE_BLOCKS,
     HALF,
-    PARTS,
-    PLAINLY,
+    LONG_CURVE,
+    PLAIN_CHANGE_FACTOR,
+    START_POINTS,
     fell_back,
     gain_after_dip,
     is_back_at_start,
@@ -19,7 +19,7 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.episode_window import max_episode_sd, scatter_of_window
 from rlvitals.rules.falling import full
-from rlvitals.rules.gains import MIN_POINTS, no_gain
+from rlvitals.rules.gains import MIN_GAIN_POINTS, no_gain
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
     EVALUATED,
@@ -85,7 +85,7 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
         )
     if block_change.answer == "lost" and course.keeps(trend.material):
         return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
-    poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
+    poor = block_change.points >= LONG_CURVE and tells_poor(trace, trend.metric, values)
     poor = poor and not _is_large_gain(trace, trend, values, block_change)
     if (small or block_change.answer == "flat") and not poor:
         return flat_unless_good(trace, trend, values, block_change, course)
@@ -179,7 +179,7 @@ def may_be_good(trace: Trace, name: str) -> bool:
     best, worst = float(values.max()), float(values.min())
     is_bound = best > worst and float((values == best).mean()) >= STUCK_TOP
     is_bound = is_bound and float(values.mean()) >= (best + worst) / 2
-    if len(values) < MIN_POINTS or is_bound or _is_sure_at_first(trace):
+    if len(values) < MIN_GAIN_POINTS or is_bound or _is_sure_at_first(trace):
         return True
     is_evaluation = name == EVALUATED and RETURN.name in trace and not _explores_less(trace)
     return is_evaluation and standing(trace, of=RETURN.name).improves
@@ -197,7 +197,7 @@ def _is_sure_at_first(trace: Trace) -> bool:
     if entropy is None or most is None:
         return False
     # An untrained policy is nearly uniform.
-    return float(np.median(entropy.values[:AT_ONCE])) <= HALF * most.value
+    return float(np.median(entropy.values[:START_POINTS])) <= HALF * most.value
 
 
 def _likely_standing(
@@ -279,7 +279,7 @@ def stands_where_training_rose(trace: Trace) -> bool:
     if not (rise.improves or rise.state == "holding its best"):
         return False
     values = evaluation.finite().values
-    course = block_means(values, max(len(values) // PARTS, 1))
+    course = block_means(values, max(len(values) // CURVE_BLOCKS, 1))
     gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
     return bool(gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
 
@@ -341,10 +341,10 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     that were reset.
     """
     picked = outcome(trace)
-    if picked is None or picked[0] != RETURN.name or len(picked[1]) < AMPLE:
+    if picked is None or picked[0] != RETURN.name or len(picked[1]) < LONG_CURVE:
         return None
     series = picked[1]
-    width = len(series) // PARTS
+    width = len(series) // CURVE_BLOCKS
     with np.errstate(over="ignore"):
         course = block_means(series.values, width)
     if np.abs(course).max() > MAX_LEVEL:
@@ -352,7 +352,7 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     bottom = int((np.maximum.accumulate(course) - course).argmax())
     top = int(course[: bottom + 1].argmax())
     best, lowest, last = course[top], course[bottom], course[-END_BLOCKS:].mean()
-    min_fall = PLAINLY * max(material, scatter_of_window(trace, RETURN.name))
+    min_fall = PLAIN_CHANGE_FACTOR * max(material, scatter_of_window(trace, RETURN.name))
     fall = course[max(top - MAX_FALL_BLOCKS, 0) : bottom + 1]
     sudden = (fall[:-MAX_FALL_BLOCKS] - fall[MAX_FALL_BLOCKS:]).max(initial=0.0)
     if min(best - lowest, best - course[0]) < min_fall or sudden < HALF * (best - lowest):

@@ -10,7 +10,7 @@ from rlvitals.errors import quantity
 from rlvitals.metrics import suggest
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
-    PARTS,
+    CURVE_BLOCKS,
     by_steps,
     fell_back,
     gain_after_dip,
@@ -337,7 +337,7 @@ def _holds(full_series: Series, series: Series, material: float) -> bool:
     if len(series) == len(full_series):
         return False
     full_trend = trend(full_series.values)
-    width = max(1, len(full_series) // PARTS)
+    width = max(1, len(full_series) // CURVE_BLOCKS)
     course = block_means(full_series.values, width)
     if float(course.max()) - float(course[0]) < material:
         return False

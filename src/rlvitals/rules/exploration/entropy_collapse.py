@@ -59,13 +59,15 @@ from rlvitals.signals.outcome_course import NOISE, course_of
 from rlvitals.types import Series, Trace
 
 # p = .95 and p = .99 of two actions.
-LOW = Threshold(
+MIN_ENTROPY_SHARE = Threshold(
     "entropy-collapse.low", 0.25, "share of what entropy could be, or of its own start", high=1.0
 )
-SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", high=1.0)
-SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
-BEGUN = 0.25  # of the gain, or of the loss: the outcome has begun to fall
-FEW = 5  # updates below the limit: one low batch is no collapse
+SEVERE_ENTROPY_SHARE = Threshold(
+    "entropy-collapse.severe", 0.05, "the same, for an error", high=1.0
+)
+MIN_ALPHA_SHARE = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
+OUTCOME_ONSET_SHARE = 0.25  # of the gain, or of the loss: the outcome has begun to fall
+MIN_LOW_UPDATES = 5  # updates below the limit: one low batch is no collapse
 
 
 def check(trace: Trace) -> Answer:
@@ -75,7 +77,7 @@ def check(trace: Trace) -> Answer:
         return picked
     name, series, limit = picked
     stretch = last_stretch_below(series, limit.value)
-    if stretch is None or len(series.since(stretch.start)) < FEW:
+    if stretch is None or len(series.since(stretch.start)) < MIN_LOW_UPDATES:
         return Clear()
     trend = _outcome(trace, stretch)
     if trend.improves or _keeps_gain(trace):
@@ -87,7 +89,7 @@ def check(trace: Trace) -> Answer:
 
 def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the series and the limit below which it has collapsed."""
-    low = LOW.on(trace)
+    low = MIN_ENTROPY_SHARE.on(trace)
     entropy = trace.get(ENTROPY.name)
     entropy = None if entropy is None else entropy.finite()
     if entropy is None or not len(entropy) or width(trace) is not None:
@@ -99,23 +101,31 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     highest = max_entropy(trace)
     if highest is not None:
         origin = f"{low:.0%} of ln(actions), {highest.origin}"
-        return ENTROPY.name, entropy, LOW.bound(trace, origin, highest.value)
+        return ENTROPY.name, entropy, MIN_ENTROPY_SHARE.bound(trace, origin, highest.value)
     first = start(entropy) or 0.0
     if first < DECIDED:
         return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
-    return ENTROPY.name, entropy, LOW.bound(trace, f"{low:.0%} of its own start", first)
+    return (
+        ENTROPY.name,
+        entropy,
+        MIN_ENTROPY_SHARE.bound(trace, f"{low:.0%} of its own start", first),
+    )
 
 
 def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the width of continuous actions, or what keeps SAC's policy wide."""
     policy_width = width(trace)
     if policy_width is not None and (first := start(policy_width.series)):
-        bound = LOW.bound(trace, f"{LOW.on(trace):.0%} of its own start", first)
+        bound = MIN_ENTROPY_SHARE.bound(
+            trace, f"{MIN_ENTROPY_SHARE.on(trace):.0%} of its own start", first
+        )
         return policy_width.metric, policy_width.series, bound
     coef = trace.get(ENTROPY_COEF.name)
     if coef is None or not len(coef := coef.finite()) or coef.values[0] <= 0:
         return Undecided("how wide the policy is, nothing tells", (STD.name, ENTROPY.name))
-    limit = Bound(SPENT * float(coef.values[0]), f"{SPENT:g} of its first value")
+    limit = Bound(
+        MIN_ALPHA_SHARE * float(coef.values[0]), f"{MIN_ALPHA_SHARE:g} of its first value"
+    )
     return ENTROPY_COEF.name, coef, limit
 
 
@@ -159,7 +169,7 @@ def _keeps_gain(trace: Trace) -> bool:
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
     trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, trend: Standing
 ) -> Finding:
-    first, last = float(series.values[0]), float(series.values[-FEW:].mean())
+    first, last = float(series.values[0]), float(series.values[-MIN_LOW_UPDATES:].mean())
     evidence = [f"since then {trend.sentence}"]
     half = last_stretch_below(series, 0.5 * first)
     run_steps = max(trace.last_step - trace.first_step, 1)
@@ -169,7 +179,9 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     evidence += _low_temperature(trace, stretch)
     follows = _follows(trace, stretch)
     stood = "" if follows else _stood_at_best(trace)
-    severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
+    severe = (
+        last < SEVERE_ENTROPY_SHARE.on(trace) / max(MIN_ENTROPY_SHARE.on(trace), 1e-9) * limit.value
+    )
     nats = name == ENTROPY.name and width(trace) is None
     subject = "entropy is" if nats else "the actions' standard deviation is"
     subject = "the entropy coefficient is" if name == ENTROPY_COEF.name else subject
@@ -208,7 +220,7 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     if course.gain <= material or course.loss < 0.5 * course.gain:
         return False
     best = float(course.blocks[course.peak])
-    fall = last_stretch_below(series, best - BEGUN * course.gain)
+    fall = last_stretch_below(series, best - OUTCOME_ONSET_SHARE * course.gain)
     near = entropy.until(stretch.start).steps[-3:]  # rows: what falls together has one cause
     return fall is not None and fall.start <= 2 * stretch.start - int(near[0])
 
@@ -218,16 +230,16 @@ def _stood_at_best(trace: Trace) -> str:
 
     A policy that was certain of something good has not lost it by being certain.
     """
-    picked, entropy = outcome(trace), trace.numbers(ENTROPY.name, FEW)
+    picked, entropy = outcome(trace), trace.numbers(ENTROPY.name, MIN_LOW_UPDATES)
     if picked is None or entropy is None or trace.profile not in kinds.CONTROL:
         return ""
     name, series = picked
     course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
-    near = course.blocks >= float(course.blocks[course.peak]) - BEGUN * course.loss
+    near = course.blocks >= float(course.blocks[course.peak]) - OUTCOME_ONSET_SHARE * course.loss
     ends = len(series) - 1 - course.width * np.arange(len(course.blocks))[::-1]  # of each block
     rows = np.searchsorted(entropy.steps, series.steps[ends[near]], side="right") - 1
-    last = float(entropy.values[-FEW:].mean())
+    last = float(entropy.values[-MIN_LOW_UPDATES:].mean())
     low = entropy.values[rows[rows >= 0]] <= 2 * last
     if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(near):
         return ""
@@ -265,7 +277,7 @@ RULE = Rule(
         "normalise or clip rewards",
         "check temperature pulses and the entropy floor where there are any",
     ),
-    profiles=kinds.REINFORCED,
+    profiles=kinds.WITH_REWARD,
     explained_by=(
         "setting-out-of-range",
         "environment-changed",
@@ -284,6 +296,6 @@ RULE = Rule(
         "policy-loss-explosion",
     ),
     verdict="collapsed",
-    thresholds=(LOW, SEVERE, persistence("entropy-collapse")),
+    thresholds=(MIN_ENTROPY_SHARE, SEVERE_ENTROPY_SHARE, persistence("entropy-collapse")),
     persists=persistence("entropy-collapse"),
 )

@@ -61,20 +61,20 @@ from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-ENTROPY_HIGH = Threshold(
+MAX_ENTROPY_SHARE = Threshold(
     "exploration-never-ends.entropy", 0.97, "share of ln(actions) above which nothing was decided"
 )
-EPSILON_HIGH = Threshold(
+MAX_LATE_EPSILON = Threshold(
     "exploration-never-ends.epsilon", 0.5, "share of random actions over the second half"
 )
-BONUS = Threshold(
+MAX_BONUS_RATIO = Threshold(
     "exploration-never-ends.bonus", 1.0, "entropy bonus per step over what the task pays per step"
 )
-SETTLED = 0.90  # of ln(actions), where it no longer falls
-STANDS = 0.97  # of its first value: it has not begun to fall
+MAX_SETTLED_ENTROPY = 0.90  # of ln(actions), where it no longer falls
+UNCHANGED_SHARE = 0.97  # of its first value: it has not begun to fall
 MIN_UNIFORM_ENTROPY = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
 MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
-NOWHERE = 0.15  # of the way from random to solved
+NO_PROGRESS_SHARE = 0.15  # of the way from random to solved
 MIN_WANDERING_ENTROPY = 0.8  # of ln(actions), at the end
 MIN_WANDERING_UPDATES = 20
 MAX_DRIFT = Bound(0.5, "of the KL of all updates: steps in no direction come as far as their sum")
@@ -125,7 +125,7 @@ def _judge_outcome(trace: Trace, exploration: _Kept) -> Answer:
     if _never_chose(trace) and not weigh.content(verdict_trend(trace)):
         result = "the policy acts at random from the first row to the last"
         return _finding(trace, exploration, trend, share, result)
-    short = share is not None and share < NOWHERE
+    short = share is not None and share < NO_PROGRESS_SHARE
     if trend.state == "holding its best" or not (trend.stalls or short):
         return Undecided(f"exploration goes on, but {trend.sentence}", ("outcome/return",))
     return _finding(trace, exploration, trend, share)
@@ -141,22 +141,22 @@ def _epsilon(trace: Trace) -> _Kept | Clear | None:
         return None
     late = _second_half(trace, series).values
     level = median(late)
-    if level is None or level < EPSILON_HIGH.on(trace) or late[-1] < EPSILON_HIGH.on(trace):
+    if level is None or level < MAX_LATE_EPSILON.on(trace) or late[-1] < MAX_LATE_EPSILON.on(trace):
         return Clear()
     lowest = int(series.values.argmin())
     # Twice its lowest: it was small, and is large again.
     rose = bool(late[-1] >= 2.0 * series.values[lowest])
-    stands = rose or bool(late[-1] >= STANDS * series.values[0])
+    stands = rose or bool(late[-1] >= UNCHANGED_SHARE * series.values[0])
     does = "as at the start" if stands else f"from {series.values[0]:.3g} at the start"
     if rose:
         does = f"after {series.values[lowest]:.0%}"
-    high = last_stretch_above(series, EPSILON_HIGH.on(trace))
+    high = last_stretch_above(series, MAX_LATE_EPSILON.on(trace))
     onset_step = high.start if rose and high is not None else int(series.steps[0])
     return _Kept(
         EPSILON.name,
         onset_step,
         level,
-        EPSILON_HIGH.bound(trace, "default: every second action"),
+        MAX_LATE_EPSILON.bound(trace, "default: every second action"),
         f"{late[-1]:.0%} of the actions are still random, {does}",
         stands,
         (
@@ -176,8 +176,8 @@ def _entropy(trace: Trace) -> _Kept | Clear | None:
         return None
     coef = trace.number("entropy_coef") or 0.0
     share = float(np.median(late.values)) / highest.value
-    high = ENTROPY_HIGH.bound(trace, f"of ln(actions), {highest.origin}")
-    if share <= high.value and (share <= SETTLED or _falls(late)):
+    high = MAX_ENTROPY_SHARE.bound(trace, f"of ln(actions), {highest.origin}")
+    if share <= high.value and (share <= MAX_SETTLED_ENTROPY or _falls(late)):
         return Clear()
     # A higher coefficient is a cause by itself.
     causes = [] if coef < 0.05 else [f"the entropy coefficient, {coef:g}, is too high"]
@@ -186,7 +186,11 @@ def _entropy(trace: Trace) -> _Kept | Clear | None:
         causes.append("nothing pulls the policy from its start: reward, observations, updates")
     # Below three quarters of ln(actions) exploration had ended.
     undecided_stretch = last_stretch_above(series, 0.75 * highest.value)
-    limit = high if share > high.value else Bound(SETTLED, f"of ln(actions), {highest.origin}")
+    limit = (
+        high
+        if share > high.value
+        else Bound(MAX_SETTLED_ENTROPY, f"of ln(actions), {highest.origin}")
+    )
     return _Kept(
         ENTROPY.name,
         int(series.steps[0]) if undecided_stretch is None else undecided_stretch.start,
@@ -202,7 +206,7 @@ def _entropy(trace: Trace) -> _Kept | Clear | None:
 def _falls(late: Series) -> bool:
     middle = len(late) // 2
     before, after = median(late.values[:middle]), median(late.values[middle:])
-    return before is None or after is None or after < STANDS * before
+    return before is None or after is None or after < UNCHANGED_SHARE * before
 
 
 def _bonus(trace: Trace) -> _Kept | Clear | None:
@@ -218,7 +222,7 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
     if late[0] is None or not late[1] or not late[0]:
         return None
     paid, bonus = late[0] / late[1], float(coef.values[0]) * env.action_dim * math.log(2)
-    limit = BONUS.bound(trace, "default: as much as the task pays")
+    limit = MAX_BONUS_RATIO.bound(trace, "default: as much as the task pays")
     if bonus <= limit.value * paid:
         return Clear()
     return _Kept(
@@ -340,5 +344,5 @@ RULE = Rule(
         "frozen-metric",
     ),
     verdict="stalled",
-    thresholds=(ENTROPY_HIGH, EPSILON_HIGH, BONUS),
+    thresholds=(MAX_ENTROPY_SHARE, MAX_LATE_EPSILON, MAX_BONUS_RATIO),
 )

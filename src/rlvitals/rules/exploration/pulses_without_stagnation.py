@@ -25,7 +25,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.standing import standing
 from rlvitals.types import Profile, Trace
 
-OFTEN = Threshold(
+MAX_PULSE_SHARE = Threshold(
     "pulses-without-stagnation.share", 0.05, "share of the decisions that are pulses", high=1.0
 )
 
@@ -35,7 +35,7 @@ def check(trace: Trace) -> Answer:
     pulsing = trace[IS_PULSING.name].finite()
     on = pulsing.values > 0
     share = float(on.mean())
-    often = OFTEN.bound(trace, "default: one decision in twenty")
+    often = MAX_PULSE_SHARE.bound(trace, "default: one decision in twenty")
     if share < often.value or not share:
         return Clear()
     trend = standing(trace)
@@ -66,5 +66,5 @@ RULE = Rule(
     causes=("pulses are triggered by an interval, not by stagnation",),
     remedies=("trigger pulses by stagnation", "make the pulse interval longer"),
     profiles=(Profile.SCHEDULER_PPO,),
-    thresholds=(OFTEN,),
+    thresholds=(MAX_PULSE_SHARE,),
 )

@@ -42,22 +42,22 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
 # A healthy run's norms scatter by less than this around their median.
-FACTOR = Threshold(
+GRADIENT_FACTOR = Threshold(
     "gradient-explosion.factor", 10.0, "x the gradient norm before, or at the start", low=1.0
 )
-TAIL = 20  # points whose median is the level at the end
+GRADIENT_TAIL_POINTS = 20  # points whose median is the level at the end
 
 
 def check(trace: Trace) -> Answer:
     """Find jumps, or a level at the end far above the start's."""
     logged = trace[GRAD_NORM.name]
     norms = logged.where(~(logged.values == 0))
-    if len(norms.finite()) < TAIL:
+    if len(norms.finite()) < GRADIENT_TAIL_POINTS:
         return Undecided("gradients are zero in nearly all updates", (GRAD_NORM.name,))
     max_norm = trace.number("max_grad_norm")
     # Frameworks write a huge max_grad_norm for "do not clip".
     floor = max_norm if max_norm is not None and max_norm < 1e6 else 0.0
-    spikes = [s for s in jumps(norms, FACTOR.on(trace), floor) if np.isfinite(s.value)]
+    spikes = [s for s in jumps(norms, GRADIENT_FACTOR.on(trace), floor) if np.isfinite(s.value)]
     if spikes and not _as_before(trace, norms, spikes):
         return _report_jumps(trace, norms, spikes, floor)
     return _rose(trace, norms, floor)
@@ -72,9 +72,9 @@ def _as_before(trace: Trace, norms: Series, spikes: list[Spike]) -> bool:
     usual = np.array([np.nanquantile(norms.values[: s.index], 0.95) for s in spikes])
     values = np.array([s.value for s in spikes])
     # Without contrast in most batches, the median is the norm of updates without a signal.
-    spread = trace.numbers(GROUP_ZERO_STD.name, TAIL)
+    spread = trace.numbers(GROUP_ZERO_STD.name, GRADIENT_TAIL_POINTS)
     if spread is not None and np.median(spread.values) >= 0.5:  # of the groups have equal rewards
-        return bool(np.all(values <= FACTOR.on(trace) * usual))
+        return bool(np.all(values <= GRADIENT_FACTOR.on(trace) * usual))
     if np.any(values > usual):
         return False
     return weigh.content(learning_trend(trace, since=int(norms.steps[spikes[0].index])))
@@ -106,21 +106,23 @@ def _report_jumps(trace: Trace, norms: Series, spikes: list[Spike], floor: float
 
 def _rose(trace: Trace, norms: Series, floor: float) -> Answer:
     points = norms.finite()
-    first, last = start(points), median(points.values[-TAIL:])
-    if first is None or last is None or not last > max(FACTOR.on(trace) * first, floor):
+    first, last = start(points), median(points.values[-GRADIENT_TAIL_POINTS:])
+    if first is None or last is None or not last > max(GRADIENT_FACTOR.on(trace) * first, floor):
         return Clear()
-    above = np.flatnonzero(points.values <= FACTOR.on(trace) * first)
+    above = np.flatnonzero(points.values <= GRADIENT_FACTOR.on(trace) * first)
     onset = int(above[-1]) + 1 if above.size else 0
     summary = (
         f"the gradient norm rose from {first:.3g} to {last:.3g}, {last / first:.3g} x its start"
     )
     limit = _limit(trace, first, floor, "start")
-    onset = min(onset, len(points) - TAIL)
+    onset = min(onset, len(points) - GRADIENT_TAIL_POINTS)
     return _finding(trace, points, (onset, len(points) - 1), summary, limit, last, often=True)
 
 
 def _limit(trace: Trace, level: float, floor: float, origin: str) -> Bound:
-    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's own {origin}", scale=level)
+    limit = GRADIENT_FACTOR.bound(
+        trace, f"{GRADIENT_FACTOR.on(trace):g} x this run's own {origin}", scale=level
+    )
     return Bound(max(limit.value, floor), limit.origin)
 
 
@@ -158,7 +160,7 @@ def _loss_grew(trace: Trace, onset_step: int) -> str:
     loss = trace.get(LOSS.name)
     if trace.profile is not Profile.SUPERVISED or loss is None:
         return ""
-    before = median(loss.until(onset_step - 1).tail(TAIL).values)
+    before = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
     after = median(loss.since(onset_step).values)
     if before is None or after is None or not after > 1.5 * before > 0:  # x: a second witness
         return ""
@@ -168,7 +170,7 @@ def _loss_grew(trace: Trace, onset_step: int) -> str:
 RULE = Rule(
     name="gradient-explosion",
     needs=(GRAD_NORM,),
-    at_least=TAIL,
+    at_least=GRADIENT_TAIL_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -189,5 +191,5 @@ RULE = Rule(
         "reward-spread-grows",
     ),
     verdict="unstable",
-    thresholds=(FACTOR,),
+    thresholds=(GRADIENT_FACTOR,),
 )

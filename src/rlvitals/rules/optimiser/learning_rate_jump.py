@@ -33,19 +33,21 @@ from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
-from rlvitals.rules.optimiser.learning_rate_too_high import HIGH
+from rlvitals.rules.optimiser.learning_rate_too_high import MAX_LEARNING_RATE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import standing
 from rlvitals.types import Series, Trace
 
-FACTOR = Threshold("learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0)
-RESUMED = 2.0  # x, or half, across a resume: no schedule moves as far within a row
-FEWEST = 5  # points: a schedule that ends with the run leaves one at most
+LEARNING_RATE_FACTOR = Threshold(
+    "learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0
+)
+RESUME_RATE_FACTOR = 2.0  # x, or half, across a resume: no schedule moves as far within a row
+MIN_REMAINING_POINTS = 5  # points: a schedule that ends with the run leaves one at most
 MAX_ROUNDED_KL = 1e-7  # nats: float32's zero
-MOVED_KL = 1e-4  # nats: an update that moved the policy
+MIN_MOVED_KL = 1e-4  # nats: an update that moved the policy
 # Metric, factor over the median before, floor.
-SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))
+RATE_SPIKE_LIMITS = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))
 
 
 def check(trace: Trace) -> Answer:
@@ -54,7 +56,7 @@ def check(trace: Trace) -> Answer:
     highest = float(np.abs(rates.values).max())
     if highest == 0:
         return _report_zero_rate(rates, 0, trace)
-    up = _jumps_up(rates, FACTOR.on(trace))
+    up = _jumps_up(rates, LEARNING_RATE_FACTOR.on(trace))
     if not _follows_kl(trace, rates):
         if (resume_jumps := _at_a_resume(trace, rates)) is not None:
             return _report_jump(trace, rates, resume_jumps)
@@ -89,7 +91,7 @@ def _at_a_resume(trace: Trace, rates: Series) -> np.typing.NDArray[np.int64] | N
         i = int(np.searchsorted(rates.steps, step))
         if 1 < i < len(rates):  # a warm-up from zero doubles in its second row
             before, after = abs(float(rates.values[i - 1])), abs(float(rates.values[i]))
-            if max(before, after) >= RESUMED * min(before, after) and before != after:
+            if max(before, after) >= RESUME_RATE_FACTOR * min(before, after) and before != after:
                 return np.array([i], dtype=np.int64)
     return None
 
@@ -113,7 +115,7 @@ def _report_jump(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -
     if restarts:
         counter = (*counter, "each jump goes back to the same rate: warm restarts, as scheduled")
     # Where nothing is logged that could spike, a rate that no network is trained with will do.
-    harmful = (followed or after > HIGH.on(trace)) and not restarts
+    harmful = (followed or after > MAX_LEARNING_RATE.on(trace)) and not restarts
     worse = harmful and not weigh.content(trend)
     resumed = onset_step in trace.lifecycle.seams
     return Finding(
@@ -123,19 +125,23 @@ def _report_jump(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -
         began=onset_step,
         ended=int(rates.steps[int(up[-1])]),
         observed=after,
-        bound=FACTOR.bound(trace, f"{FACTOR.on(trace):g} x the rate logged before", before)
+        bound=LEARNING_RATE_FACTOR.bound(
+            trace, f"{LEARNING_RATE_FACTOR.on(trace):g} x the rate logged before", before
+        )
         if not resumed
-        else Bound(RESUMED * before, f"{RESUMED:g} x the rate before the resume"),
+        else Bound(
+            RESUME_RATE_FACTOR * before, f"{RESUME_RATE_FACTOR:g} x the rate before the resume"
+        ),
         evidence=(*followed, *evidence),
         counter=counter,
-        causes=(NOT_RESTORED, *CAUSES[:2]) if resumed else (),
+        causes=(SCHEDULER_LOST_CAUSE, *RATE_JUMP_CAUSES[:2]) if resumed else (),
     )
 
 
 def _spikes(trace: Trace, steps: list[int]) -> tuple[str, ...]:
     """Say what spikes within the updates after a jump."""
     sentences = []
-    for metric, factor, floor in SPIKES:
+    for metric, factor, floor in RATE_SPIKE_LIMITS:
         series = trace.get(metric.name)
         if series is None:
             continue
@@ -150,7 +156,7 @@ def _spikes(trace: Trace, steps: list[int]) -> tuple[str, ...]:
 
 def _ends_early(trace: Trace, rates: Series, first: int) -> bool:
     remaining = len(rates) - first
-    if remaining < FEWEST:
+    if remaining < MIN_REMAINING_POINTS:
         return False
     if trace.budget is not None:
         return bool(rates.steps[first] < 0.9 * trace.budget.steps)
@@ -187,16 +193,16 @@ def _kl_is_zero(trace: Trace, onset_step: int) -> bool:
         np.abs(kl.since(onset_step).values),
         np.abs(kl.until(onset_step - 1).values),
     )
-    if len(kl_after) < FEWEST or not len(kl_before):
+    if len(kl_after) < MIN_REMAINING_POINTS or not len(kl_before):
         return False
-    return bool(kl_after.max() <= MAX_ROUNDED_KL < MOVED_KL <= float(np.median(kl_before)))
+    return bool(kl_after.max() <= MAX_ROUNDED_KL < MIN_MOVED_KL <= float(np.median(kl_before)))
 
 
-NOT_RESTORED = "a resume that did not restore the scheduler"
-CAUSES = (
+SCHEDULER_LOST_CAUSE = "a resume that did not restore the scheduler"
+RATE_JUMP_CAUSES = (
     "a schedule set for another length than the run's",
     "a schedule with restarts",
-    NOT_RESTORED,
+    SCHEDULER_LOST_CAUSE,
 )
 
 RULE = Rule(
@@ -205,11 +211,11 @@ RULE = Rule(
     at_least=10,
     check=check,
     doc=__doc__,
-    causes=CAUSES,
+    causes=RATE_JUMP_CAUSES,
     remedies=(
         "give the scheduler the run's real number of updates",
         "restore the scheduler's state on resume",
         "restart at a lower rate, with a warm-up",
     ),
-    thresholds=(FACTOR,),
+    thresholds=(LEARNING_RATE_FACTOR,),
 )

@@ -38,15 +38,17 @@ from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import standing, way_share
 from rlvitals.types import Profile, Trace
 
-HIGH = Threshold("learning-rate-too-high.limit", 0.02, "learning rate, as it is logged")
-NOWHERE = 0.15  # of the way from random to solved
+MAX_LEARNING_RATE = Threshold(
+    "learning-rate-too-high.limit", 0.02, "learning rate, as it is logged"
+)
+NO_PROGRESS_SHARE = 0.15  # of the way from random to solved
 
 
 def check(trace: Trace) -> Answer:
     """Compare the median with the limit, then ask where the outcome got to."""
     rate = trace[LEARNING_RATE.name].finite()
     middle = float(np.median(rate.values))
-    limit = HIGH.bound(trace, "default: twice the highest published for Adam")
+    limit = MAX_LEARNING_RATE.bound(trace, "default: twice the highest published for Adam")
     if middle <= limit.value:
         return Clear()
     if reason := too_early(trace):
@@ -57,7 +59,7 @@ def check(trace: Trace) -> Answer:
     if trend.improves or trend.state == "holding its best":
         return Clear()
     is_absurd = middle >= 0.1 and trace.measured[LEARNING_RATE.name].framework in {"sb3", "cleanrl"}
-    if not (is_absurd or trend.stalls or (share is not None and share < NOWHERE)):
+    if not (is_absurd or trend.stalls or (share is not None and share < NO_PROGRESS_SHARE)):
         return Undecided(f"the learning rate is {middle:g}, but {trend.sentence}")
     return Finding(
         f"the learning rate is {middle:g}, beyond what networks are trained with, and nothing "
@@ -91,5 +93,5 @@ RULE = Rule(
         "setting-out-of-range",
         "learning-rate-jump",
     ),
-    thresholds=(HIGH,),
+    thresholds=(MAX_LEARNING_RATE,),
 )

@@ -50,8 +50,10 @@ from rlvitals.rules.standing import (
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
-LATE = Threshold("learning-starts-late.share", 0.5, "share of the run before the first update")
-TRACES = (UPDATES.name, VALUE_LOSS.name, LOSS.name)
+MAX_START_SHARE = Threshold(
+    "learning-starts-late.share", 0.5, "share of the run before the first update"
+)
+LEARNING_METRIC_NAMES = (UPDATES.name, VALUE_LOSS.name, LOSS.name)
 
 
 def check(trace: Trace) -> Answer:
@@ -61,7 +63,9 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     # Some programs write a loss of 0 until the replay buffer holds a batch.
     logged = [
-        s for name in TRACES if (s := trace.get(name)) is not None and s.finite().values.any()
+        s
+        for name in LEARNING_METRIC_NAMES
+        if (s := trace.get(name)) is not None and s.finite().values.any()
     ]
     if not logged:
         lacks = describe_absence(trace, "no update is logged", VALUE_LOSS, POLICY_LOSS)
@@ -73,12 +77,12 @@ def check(trace: Trace) -> Answer:
     if trace.budget is not None:
         step_count = max(step_count, trace.budget.steps - first_step)
     share = (first - first_step) / max(step_count, 1)
-    limit = LATE.bound(trace, "default: half of the run")
+    limit = MAX_START_SHARE.bound(trace, "default: half of the run")
     if share <= limit.value:
         return Clear()
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    name = next(n for n in TRACES if n in trace)
+    name = next(n for n in LEARNING_METRIC_NAMES if n in trace)
     severity = weigh.severity(trend)
     if _never_rose(trace, trend, picked[1].until(first).values):
         severity, counter = Severity.WARNING, ()
@@ -102,7 +106,7 @@ def _no_update(trace: Trace) -> Finding | None:
     Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
     """
     epsilon, measured = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
-    zero = any(trace.numbers(name, 2 * LEAST) is not None for name in TRACES)
+    zero = any(trace.numbers(name, 2 * LEAST) is not None for name in LEARNING_METRIC_NAMES)
     is_missing = (
         measured is not None and measured.framework == "sb3" and LEARNING_RATE.name not in trace
     )
@@ -118,7 +122,7 @@ def _no_update(trace: Trace) -> Finding | None:
         began=trace.first_number,
         ended=trace.last_step,
         observed=1.0,
-        bound=LATE.bound(trace, "default: half of the run"),
+        bound=MAX_START_SHARE.bound(trace, "default: half of the run"),
         limit_on_curve=False,
     )
 
@@ -142,6 +146,6 @@ RULE = Rule(
     causes=("learning_starts is set for a longer run", "it counts another unit than was meant"),
     remedies=("lower learning_starts to a hundredth of the run",),
     profiles=(Profile.OFF_POLICY,),
-    thresholds=(LATE,),
+    thresholds=(MAX_START_SHARE,),
     verdict="stalled",
 )

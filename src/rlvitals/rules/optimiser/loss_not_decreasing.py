@@ -48,14 +48,14 @@ from rlvitals.signals.shape import shape, tail_ratio
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-PERSISTS = persistence("loss-not-decreasing")
-FALL = Threshold(
+LOSS_PERSISTENCE = persistence("loss-not-decreasing")
+MIN_LOSS_FALL = Threshold(
     "loss-not-decreasing.fall",
     0.05,
     "share of the loss at the start that is gone at the end",
     high=1.0,
 )
-CONVERGED = 0.01  # standard deviation / mean, the limit of published guides
+MAX_CONVERGED_VARIATION = 0.01  # standard deviation / mean, the limit of published guides
 
 
 def check(trace: Trace) -> Answer:
@@ -70,7 +70,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few losses for a level")
     first, last = max(median(loss.values[:5]) or 0.0, levels[0]), levels[1]
     fall = first - last
-    if fall > FALL.on(trace) * abs(first):
+    if fall > MIN_LOSS_FALL.on(trace) * abs(first):
         return Clear()
     trend = standing(trace)
     supervised = trace.profile is Profile.SUPERVISED
@@ -85,7 +85,7 @@ def check(trace: Trace) -> Answer:
         began=int(loss.steps[0]),
         ended=int(loss.steps[-1]),
         observed=last,
-        bound=FALL.bound(trace, "default: a share of the loss at the start"),
+        bound=MIN_LOSS_FALL.bound(trace, "default: a share of the loss at the start"),
         limit_on_curve=False,
         evidence=(*_picture(loss), *evidence),
         counter=counter,
@@ -115,8 +115,10 @@ def _picture(loss: Series) -> tuple[str, ...]:
         sentences.append(f"the curve is {curve_shape}")
     ratio = tail_ratio(loss.values)
     if ratio is not None and np.isfinite(ratio):
-        side = "below" if ratio < CONVERGED else "above"
-        sentences.append(f"std / mean of the last ten losses is {ratio:.2g}, {side} {CONVERGED}")
+        side = "below" if ratio < MAX_CONVERGED_VARIATION else "above"
+        sentences.append(
+            f"std / mean of the last ten losses is {ratio:.2g}, {side} {MAX_CONVERGED_VARIATION}"
+        )
     return tuple(sentences)
 
 
@@ -137,7 +139,7 @@ RULE = Rule(
         "check labels, masks and rewards on one batch by hand",
         "try to over-fit a single batch",
     ),
-    profiles=(Profile.SUPERVISED, *kinds.FILTERED),
+    profiles=(Profile.SUPERVISED, *kinds.THRESHOLD_FILTERED),
     explained_by=(
         "not-a-number",
         "gradient-explosion",
@@ -149,6 +151,6 @@ RULE = Rule(
         "threshold-off-correctness",
     ),
     verdict="stalled",
-    thresholds=(FALL, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(MIN_LOSS_FALL, LOSS_PERSISTENCE),
+    persists=LOSS_PERSISTENCE,
 )

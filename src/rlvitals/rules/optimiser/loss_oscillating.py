@@ -44,15 +44,15 @@ from rlvitals.signals.oscillation import oscillation
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
-PERSISTS = persistence("loss-oscillating")
+LOSS_OSCILLATION_PERSISTENCE = persistence("loss-oscillating")
 # About 1 for noise that stays as it is.
-ROUGHER = Threshold(
+ROUGHNESS_RATIO = Threshold(
     "loss-oscillating.ratio", 4.0, "mean square step, last half over first 30 % of the run", low=1.0
 )
-LOUD = Threshold(
+MIN_LOG_SWING = Threshold(
     "loss-oscillating.swing", 0.25, "standard deviation of the late logarithms: a part of the level"
 )
-AT_LEAST = 40
+MIN_ROUGHNESS_POINTS = 40
 
 
 def check(trace: Trace) -> Answer:
@@ -60,16 +60,16 @@ def check(trace: Trace) -> Answer:
     supervised = trace.profile is Profile.SUPERVISED
     name = LOSS.name if supervised else VALUE_LOSS.name
     logged = trace.get(name)
-    if logged is None or len(logged := logged.finite()) < AT_LEAST:
-        return Undecided(f"fewer than {AT_LEAST} points of {name}", (name,))
+    if logged is None or len(logged := logged.finite()) < MIN_ROUGHNESS_POINTS:
+        return Undecided(f"fewer than {MIN_ROUGHNESS_POINTS} points of {name}", (name,))
     series = logged.where(logged.values > 0)  # so has every loss that is a square or a surprise
     values = np.log(series.values)
     roughness = oscillation(values)
     if roughness is None:
         return Undecided(f"too few points of {name}", (name,))
     # Slack: short stretches differ more by chance.
-    limit = ROUGHER.on(trace) * (1 + 20 / values.size)
-    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD.on(trace)
+    limit = ROUGHNESS_RATIO.on(trace) * (1 + 20 / values.size)
+    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > MIN_LOG_SWING.on(trace)
     if not (roughness.ratio > limit and loud):
         return Clear()
     return _finding(trace, name, series, roughness.ratio, limit)
@@ -102,7 +102,7 @@ RULE = Rule(
     name="loss-oscillating",
     needs=(),
     needs_any=(LOSS, VALUE_LOSS),
-    at_least=AT_LEAST,
+    at_least=MIN_ROUGHNESS_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -126,6 +126,6 @@ RULE = Rule(
         "value-loss-explosion",
     ),
     verdict="unstable",
-    thresholds=(ROUGHER, LOUD, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(ROUGHNESS_RATIO, MIN_LOG_SWING, LOSS_OSCILLATION_PERSISTENCE),
+    persists=LOSS_OSCILLATION_PERSISTENCE,
 )

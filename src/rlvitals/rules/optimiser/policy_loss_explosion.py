@@ -35,8 +35,10 @@ from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median, robust_sd
 from rlvitals.types import Trace
 
-SIZE = Threshold("policy-loss-explosion.size", 1.0, "size of the policy loss")
-Z = Threshold("policy-loss-explosion.deviations", 8.0, "robust standard deviations from the median")
+MAX_POLICY_LOSS = Threshold("policy-loss-explosion.size", 1.0, "size of the policy loss")
+POLICY_LOSS_DEVIATIONS = Threshold(
+    "policy-loss-explosion.deviations", 8.0, "robust standard deviations from the median"
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -45,8 +47,8 @@ def check(trace: Trace) -> Answer:
         return Undecided("advantages are not normalised: the loss has the scale of the rewards")
     loss = trace[LOSS.name].finite()
     middle, sd = median(loss.values) or 0.0, robust_sd(loss.values) or 0.0
-    limit = SIZE.bound(trace, "the size of one normalised advantage")
-    is_outlier = np.abs(loss.values - middle) > Z.on(trace) * sd
+    limit = MAX_POLICY_LOSS.bound(trace, "the size of one normalised advantage")
+    is_outlier = np.abs(loss.values - middle) > POLICY_LOSS_DEVIATIONS.on(trace) * sd
     beyond = (np.abs(loss.values) > limit.value) & is_outlier
     rows = np.flatnonzero(beyond)
     if not rows.size:
@@ -99,5 +101,5 @@ RULE = Rule(
         "learning-rate-too-high",
     ),
     verdict="unstable",
-    thresholds=(SIZE, Z),
+    thresholds=(MAX_POLICY_LOSS, POLICY_LOSS_DEVIATIONS),
 )

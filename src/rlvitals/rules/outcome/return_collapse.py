@@ -204,7 +204,7 @@ RULE = Rule(
         "lower {learning_rate} from there; with PPO, set {target_kl:a KL target}",
         "compare settings, data and environment on both sides of the step at which it began",
     ),
-    explained_by=causes.LEARNING,
+    explained_by=causes.MECHANISM_RULES,
     verdict="collapsed",
     thresholds=(LOST, PERSISTS),
     persists=PERSISTS,

@@ -33,13 +33,13 @@ from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
-SHARE = Threshold(
+MAX_CLIP_FRACTION = Threshold(
     "clip-fraction-high.share",
     0.3,
     "share of samples clipped; where it is not set, the healthy range of that kind of training",
     high=1.0,
 )
-SEVERE = Threshold(
+SEVERE_CLIP_FRACTION = Threshold(
     "clip-fraction-high.severe",
     0.5,
     "share of samples clipped, in the median, at which most give no gradient",
@@ -51,8 +51,10 @@ def check(trace: Trace) -> Answer:
     """Compare with the profile's band; let the outcome decide how bad it is."""
     metric = CLIP_FRACTION if CLIP_FRACTION.name in trace else CLIP_FRACTION_EFFECTIVE
     clip = trace[metric.name]
-    band_limit = SHARE.name not in trace.thresholds and metric.band(trace.profile).ceiling(trace)
-    limit = band_limit or SHARE.bound(trace, "default")
+    band_limit = MAX_CLIP_FRACTION.name not in trace.thresholds and metric.band(
+        trace.profile
+    ).ceiling(trace)
+    limit = band_limit or MAX_CLIP_FRACTION.bound(trace, "default")
     stretch = above(clip, limit.value)
     if stretch is None:
         return Clear()
@@ -60,7 +62,7 @@ def check(trace: Trace) -> Answer:
     judge = learning_trend if trace.profile in kinds.LANGUAGE else standing
     trend = judge(trace, since=stretch.start)
     causes, remedies = _tiny_range(trace, stretch)
-    severe = middle > SEVERE.on(trace) and not weigh.content(standing(trace))
+    severe = middle > SEVERE_CLIP_FRACTION.on(trace) and not weigh.content(standing(trace))
     return Finding(
         f"too many samples are clipped: {middle:.0%} in the median, {stretch.worst:.0%} at most",
         severity=stretch.severity(_severity(trend, severe=severe)),
@@ -122,5 +124,5 @@ RULE = Rule(
         "kl-spike",
         "learning-rate-too-high",
     ),
-    thresholds=(SHARE, SEVERE),
+    thresholds=(MAX_CLIP_FRACTION, SEVERE_CLIP_FRACTION),
 )

@@ -30,7 +30,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.types import Trace
 
 # One may be a coincidence of rounding.
-LEAST = Threshold("kl-clamped.zeros", 2.0, "KL values that are exactly 0", low=1.0)
+MIN_ZERO_KLS = Threshold("kl-clamped.zeros", 2.0, "KL values that are exactly 0", low=1.0)
 
 
 def check(trace: Trace) -> Answer:
@@ -39,7 +39,7 @@ def check(trace: Trace) -> Answer:
     zeros = kl.values == 0.0
     count = int(zeros.sum())
     # With more zeros the policy does not move: another rule's subject.
-    if count < LEAST.on(trace) or zeros.mean() > 0.9 or (kl.values < 0).any():
+    if count < MIN_ZERO_KLS.on(trace) or zeros.mean() > 0.9 or (kl.values < 0).any():
         return Clear()
     measured = trace.measured[APPROX_KL.name]
     is_documented = "clamped" in measured.estimator
@@ -75,5 +75,5 @@ RULE = Rule(
     causes=("the trainer logs max(0, mean(log p_old - log p_new))",),
     remedies=("log k3 = mean((r - 1) - log r) beside it",),
     profiles=kinds.PPO,
-    thresholds=(LEAST,),
+    thresholds=(MIN_ZERO_KLS,),
 )

@@ -48,20 +48,24 @@ from rlvitals.signals.spike import Spike
 from rlvitals.types import Series, Trace
 
 # 3-4 x is ordinary; the floor is twice the usual targets, and then some.
-FACTOR = Threshold("kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0)
-FLOOR = Threshold("kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set")
-OF_TARGET = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
-FEW = Threshold(
+KL_SPIKE_FACTOR = Threshold(
+    "kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0
+)
+KL_SPIKE_FLOOR = Threshold(
+    "kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set"
+)
+TARGET_KL_FACTOR = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
+MIN_CLIPPED_TOKEN_SHARE = Threshold(
     "kl-spike.few", 0.05, "share of a language model's tokens clipped: with fewer, a few tokens'"
 )
-PERSISTS = persistence("kl-spike")
+KL_SPIKE_PERSISTENCE = persistence("kl-spike")
 
 
 def check(trace: Trace) -> Answer:
     """Look for isolated jumps, then for what the outcome did after them."""
     kl = trace[APPROX_KL.name].finite()
     target = max(trace.number("target_kl") or 0.0, 0.0)
-    factor, floor = FACTOR.on(trace), _floor(trace, target)
+    factor, floor = KL_SPIKE_FACTOR.on(trace), _floor(trace, target)
     spikes = jumps(kl, factor, floor.value)
     if not any(_describe_loss(trace, int(kl.steps[spike.index])) for spike in spikes):
         spikes = tuple(
@@ -75,7 +79,9 @@ def check(trace: Trace) -> Answer:
     after = standing(trace, since=onset_step)
     lost_earlier = severity > Severity.NOTE and not loss_text and lost_before(trace, onset_step)
     bound = max(
-        FACTOR.bound(trace, f"{factor:g} x the median of the updates before it", worst.baseline),
+        KL_SPIKE_FACTOR.bound(
+            trace, f"{factor:g} x the median of the updates before it", worst.baseline
+        ),
         floor,
         key=lambda b: b.value,
     )
@@ -129,8 +135,10 @@ def _keeps_gain(trace: Trace) -> bool:
 
 def _floor(trace: Trace, target: float) -> Bound:
     if not target:
-        return FLOOR.bound(trace, "default")
-    return OF_TARGET.bound(trace, f"{OF_TARGET.on(trace):g} x the run's target_kl", scale=target)
+        return KL_SPIKE_FLOOR.bound(trace, "default")
+    return TARGET_KL_FACTOR.bound(
+        trace, f"{TARGET_KL_FACTOR.on(trace):g} x the run's target_kl", scale=target
+    )
 
 
 def _is_few_tokens(trace: Trace, step: int, floor: float) -> bool:
@@ -142,7 +150,7 @@ def _is_few_tokens(trace: Trace, step: int, floor: float) -> bool:
     if not 0.0 < clip < 1.0 or 0.5 * math.log1p(-clip) ** 2 > floor:  # k2 at the range's edge
         return False
     share = clipped.since(step).until(step).finite().values
-    return bool(share.size and share[0] <= FEW.on(trace))
+    return bool(share.size and share[0] <= MIN_CLIPPED_TOKEN_SHARE.on(trace))
 
 
 def _describe_loss(trace: Trace, step: int, first_step: int | None = None) -> tuple[str, ...]:
@@ -205,6 +213,12 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="unstable",
-    thresholds=(FACTOR, FLOOR, OF_TARGET, FEW, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(
+        KL_SPIKE_FACTOR,
+        KL_SPIKE_FLOOR,
+        TARGET_KL_FACTOR,
+        MIN_CLIPPED_TOKEN_SHARE,
+        KL_SPIKE_PERSISTENCE,
+    ),
+    persists=KL_SPIKE_PERSISTENCE,
 )

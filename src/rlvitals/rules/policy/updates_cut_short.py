@@ -34,10 +34,10 @@ from rlvitals.rules.shapes import SHORT_WINDOW
 from rlvitals.rules.standing import standing
 from rlvitals.types import Profile, Series, Trace
 
-CUT = Threshold("updates-cut-short.share", 0.5, "share of iterations that stopped early")
+MAX_CUT_SHARE = Threshold("updates-cut-short.share", 0.5, "share of iterations that stopped early")
 # The epoch in which it stops is counted too: with one minibatch an epoch, KL is 0 in the first.
-FIRST = 2
-ROUNDING = 0.5  # of an epoch
+FIRST_EPOCHS = 2
+EPOCH_ROUNDING = 0.5  # of an epoch
 
 
 def check(trace: Trace) -> Answer:
@@ -55,9 +55,9 @@ def check(trace: Trace) -> Answer:
         if n_epochs is not None and n_epochs > 0
         else "the most of any iteration"
     )
-    short = epochs.values < planned - ROUNDING
+    short = epochs.values < planned - EPOCH_ROUNDING
     share = float(short.mean())
-    limit = CUT.bound(trace, "default: every second iteration")
+    limit = MAX_CUT_SHARE.bound(trace, "default: every second iteration")
     if share < limit.value or not short.any():
         return Clear()
     return _finding(trace, epochs, short, Bound(planned, origin), limit)
@@ -83,9 +83,9 @@ def _finding(
 ) -> Finding:
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    at_once = float((epochs.values <= FIRST + ROUNDING).mean())
+    at_once = float((epochs.values <= FIRST_EPOCHS + EPOCH_ROUNDING).mean())
     # The share of iterations that end at once.
-    useless = at_once >= 0.9 and planned.value > FIRST + ROUNDING and trend.stalls
+    useless = at_once >= 0.9 and planned.value > FIRST_EPOCHS + EPOCH_ROUNDING and trend.stalls
     short_rows = np.flatnonzero(short)
     share = float(short.mean())
     return Finding(
@@ -126,5 +126,5 @@ RULE = Rule(
         "learning-rate-jump",
         "kl-above-target",
     ),
-    thresholds=(CUT,),
+    thresholds=(MAX_CUT_SHARE,),
 )

@@ -73,14 +73,16 @@ from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-TINY_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
-FEW = Threshold("updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0)
-USUAL_KL = "default: a hundredth of the usual target"
-USUAL_CLIP = "default: a twentieth of the lower end of 0.1-0.3"
-SLOW = Threshold(
+MIN_UPDATE_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
+MIN_CLIP_FRACTION = Threshold(
+    "updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0
+)
+MIN_KL_ORIGIN = "default: a hundredth of the usual target"
+MIN_CLIP_ORIGIN = "default: a twentieth of the lower end of 0.1-0.3"
+MIN_CONTROL_LEARNING_RATE = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
 )
-NOWHERE = 0.15  # of the way from random to solved
+NO_PROGRESS_SHARE = 0.15  # of the way from random to solved
 # Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
 # gradient clip then leaves the policy a thousandth.
 
@@ -204,8 +206,8 @@ def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
 def _by_updates(trace: Trace) -> Answer:
     half = trace.first_step + (trace.last_step - trace.first_step) // 2
     kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
-    small = [kl is not None and kl <= TINY_KL.on(trace)]
-    small.append(clip is not None and clip < FEW.on(trace))
+    small = [kl is not None and kl <= MIN_UPDATE_KL.on(trace)]
+    small.append(clip is not None and clip < MIN_CLIP_FRACTION.on(trace))
     logged = [kl is not None, clip is not None]
     if not any(logged):
         return _by_entropy(trace)
@@ -227,7 +229,10 @@ def _by_rate(trace: Trace) -> Finding | None:
     rates = trace.get(LEARNING_RATE.name)
     if rates is None or len(rates := rates.finite()) < LEAST or trace.profile not in kinds.CONTROL:
         return None
-    highest, limit = float(rates.values.max()), SLOW.bound(trace, "default for control tasks")
+    highest, limit = (
+        float(rates.values.max()),
+        MIN_CONTROL_LEARNING_RATE.bound(trace, "default for control tasks"),
+    )
     if not 0 < highest < limit.value or not _nowhere(trace):
         return None
     return Finding(
@@ -250,7 +255,7 @@ def _nowhere(trace: Trace) -> bool:
     if weigh.content(trend):
         return False
     share = way_share(trace, trend)
-    return trend.stalls or (share is not None and share < NOWHERE)
+    return trend.stalls or (share is not None and share < NO_PROGRESS_SHARE)
 
 
 def _by_entropy(trace: Trace) -> Answer:
@@ -315,7 +320,11 @@ def _finding(
 ) -> Finding:
     by_clip = clip is not None
     name = CLIP_FRACTION.name if by_clip else APPROX_KL.name
-    bound = FEW.bound(trace, USUAL_CLIP) if by_clip else TINY_KL.bound(trace, USUAL_KL)
+    bound = (
+        MIN_CLIP_FRACTION.bound(trace, MIN_CLIP_ORIGIN)
+        if by_clip
+        else MIN_UPDATE_KL.bound(trace, MIN_KL_ORIGIN)
+    )
     series: Series = trace[name].finite()
     stretch = last_stretch_below(series, max(bound.value, float(series.values[-5:].max()) * 1.01))
     parts = []
@@ -356,7 +365,13 @@ RULE = Rule(
         "lower {value_coef} or split the optimisers",
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
-    thresholds=(TINY_KL, FEW, SLOW, MAX_CHANGED, persistence("updates-hardly-move", 0.25)),
+    thresholds=(
+        MIN_UPDATE_KL,
+        MIN_CLIP_FRACTION,
+        MIN_CONTROL_LEARNING_RATE,
+        MAX_CHANGED,
+        persistence("updates-hardly-move", 0.25),
+    ),
     persists=persistence("updates-hardly-move", 0.25),  # a slow start is as flat
     explained_by=(
         "setting-out-of-range",

@@ -51,15 +51,15 @@ from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
 
-DEPTH = Threshold(
+MIN_CUT_DEPTH = Threshold(
     "exploration-cut-under-load.depth", 0.5, "share of the way from the base to the lowest"
 )
-STRENGTH = Threshold(
+MIN_LOAD_CORRELATION = Threshold(
     "exploration-cut-under-load.strength", 0.3, "least |correlation| that is worth a note"
 )
 WINDOW = 20  # decisions outside of pulses
-LOADS = (LATENCY_PRESSURE, LATENCY_EMA, RAW_LATENCY, LATENCY, QPS_PRESSURE)
-LATENCIES = (LATENCY_EMA, RAW_LATENCY, LATENCY, LATENCY_PRESSURE)
+LOAD_METRICS = (LATENCY_PRESSURE, LATENCY_EMA, RAW_LATENCY, LATENCY, QPS_PRESSURE)
+LOAD_LATENCIES = (LATENCY_EMA, RAW_LATENCY, LATENCY, LATENCY_PRESSURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
     if floor.value >= base:
         return Undecided("the base temperature is the lowest one: nothing can be cut")
-    limit = DEPTH.bound(trace, "default, between its base and its lowest")
+    limit = MIN_CUT_DEPTH.bound(trace, "default, between its base and its lowest")
     cut = base - limit.value * (base - floor.value)
     stretch = below(temperature, cut, WINDOW)
     if stretch is None or stretch.share < LASTING:
@@ -103,7 +103,7 @@ def _base(trace: Trace, temperature: Series) -> float | None:
 def _loads(trace: Trace, temperature: Series) -> list[_Load]:
     """Compare each measure of the load with the temperature, where both are logged."""
     loads = []
-    for metric in LOADS:
+    for metric in LOAD_METRICS:
         load = trace.numbers(metric.name)
         compared = None if load is None else temperature_lag(load, temperature)
         if load is not None and compared is not None:
@@ -113,13 +113,13 @@ def _loads(trace: Trace, temperature: Series) -> list[_Load]:
 
 def _follows(trace: Trace, lagged: Lagged) -> bool:
     """Tell a temperature that falls when or after the load rises, beyond chance."""
-    strong = lagged.correlation <= -STRENGTH.on(trace)
+    strong = lagged.correlation <= -MIN_LOAD_CORRELATION.on(trace)
     return lagged.proven and lagged.lag >= 0 and strong
 
 
 def _latency_falls(trace: Trace, stretch: Stretch) -> bool:
     """Tell whether latency is proven to come down while the temperature is low."""
-    for metric in LATENCIES:
+    for metric in LOAD_LATENCIES:
         if metric.name in trace:
             fit = trend(stretch.of(trace[metric.name]).finite().values)
             return fit is not None and fit.falls
@@ -154,7 +154,7 @@ def _finding(trace: Trace, stretch: Stretch, base: float, limit: Bound, load: _L
 RULE = Rule(
     name="exploration-cut-under-load",
     needs=(TEMPERATURE,),
-    needs_any=LOADS,
+    needs_any=LOAD_METRICS,
     at_least=2 * WINDOW,
     check=check,
     doc=__doc__,
@@ -168,5 +168,5 @@ RULE = Rule(
         "set the latency target to what the cluster can keep",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
-    thresholds=(DEPTH, STRENGTH),
+    thresholds=(MIN_CUT_DEPTH, MIN_LOAD_CORRELATION),
 )

@@ -34,9 +34,11 @@ from rlvitals.rules.going_on import nearly_reaches_budget
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.types import Series, Trace
 
-SHORTEST = Threshold("no-new-rows.seconds", 600.0, "silence that is never too long, seconds")
-DAY = 86_400.0  # seconds
-LEAST = 10  # rows with a wall time
+MIN_SILENCE_SECONDS = Threshold(
+    "no-new-rows.seconds", 600.0, "silence that is never too long, seconds"
+)
+SILENCE_DAY = 86_400.0  # seconds
+MIN_TIMED_ROWS = 10  # rows with a wall time
 
 
 def check(trace: Trace) -> Answer:
@@ -59,7 +61,7 @@ def check(trace: Trace) -> Answer:
 
 def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Answer:
     gaps = np.diff(timed.times)
-    shortest = SHORTEST.on(trace)
+    shortest = MIN_SILENCE_SECONDS.on(trace)
     limit = float(max(10.0 * np.median(gaps), 3.0 * gaps.max(), shortest))
     if silence <= limit:
         return Clear()
@@ -70,11 +72,11 @@ def _longest(trace: Trace) -> tuple[str, Series] | None:
     """Return the series with the most wall times, in the order of their times."""
     timed = {name: s.where(np.isfinite(s.times)) for name, s in trace.series.items()}
     elapsed = trace.get(ELAPSED.name)
-    if elapsed is not None and not any(len(s) >= LEAST for s in timed.values()):
+    if elapsed is not None and not any(len(s) >= MIN_TIMED_ROWS for s in timed.values()):
         clock = elapsed.finite()  # a clock of its own will do for gaps
         timed[ELAPSED.name] = Series(clock.steps, clock.values, clock.values)
     name = max(timed, key=lambda n: len(timed[n]), default=None)
-    if name is None or len(timed[name]) < LEAST:
+    if name is None or len(timed[name]) < MIN_TIMED_ROWS:
         return None
     return name, timed[name].where(np.argsort(timed[name].times, kind="stable"))
 
@@ -82,7 +84,7 @@ def _longest(trace: Trace) -> tuple[str, Series] | None:
 def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
     budget, cycle = trace.budget, trace.lifecycle
     spent = "" if budget is None else f", at {trace.last_step / budget.steps:.0%} of the budget"
-    is_old = silence > DAY and not cycle.live
+    is_old = silence > SILENCE_DAY and not cycle.live
     process_text = (
         "the process is still there" if cycle.alive else "nothing says that the run ended"
     )
@@ -106,7 +108,7 @@ def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
 
 
 def _format_duration(seconds: float) -> str:
-    for unit, size in (("days", DAY), ("h", 3600.0), ("min", 60.0)):
+    for unit, size in (("days", SILENCE_DAY), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
@@ -126,5 +128,5 @@ RULE = Rule(
         "resume from the latest checkpoint",
     ),
     verdict="hung",
-    thresholds=(SHORTEST,),
+    thresholds=(MIN_SILENCE_SECONDS,),
 )

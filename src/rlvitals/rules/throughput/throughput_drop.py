@@ -47,32 +47,36 @@ from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, T
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-SPEED = Threshold("throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0)
+MAX_DROPPED_SPEED = Threshold(
+    "throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0
+)
 # Of 800 recorded runs six fell to 0.61-0.67 of their speed for the machine's sake alone.
-HALVED = Threshold("throughput-drop.severe", 0.55, "the same, for a warning", high=1.0)
-BUSY = Threshold(
+SEVERE_DROPPED_SPEED = Threshold(
+    "throughput-drop.severe", 0.55, "the same, for a warning", high=1.0
+)
+MAX_LOAD_PER_CORE = Threshold(
     "throughput-drop.busy", 1.5, "processes for each core that make a machine slow for all"
 )
-BUSIER = 1.2  # x the load before: a machine as busy before is no cause of a change
-MEANS = {
+LOAD_GROWTH_FACTOR = 1.2  # x the load before: a machine as busy before is no cause of a change
+PHASE_DESCRIPTIONS = {
     "collect": "simulation, inference or communication",
     "learn": "the optimiser: batches, or the machine it runs on",
 }
-OTHERS = "another job on the machine, or fewer cores"
+OTHER_JOB_CAUSE = "another job on the machine, or fewer cores"
 VARYING_UNITS = ("rows", "epochs", "episodes", "generations", "iterations")
-FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
+FIRST_UPDATE_NAMES = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
 
 
 def check(trace: Trace) -> Answer:
     """Compare the end with the run's own past, from its first update on."""
     # A table's cells are there, and empty, before the first update.
-    logged = [s.finite() for n in FIRST_UPDATE if (s := trace.get(n)) is not None]
+    logged = [s.finite() for n in FIRST_UPDATE_NAMES if (s := trace.get(n)) is not None]
     firsts = [int(s.steps[0]) for s in logged if len(s)]
     counter, unit = _work_counter(trace)
     speed = pace(trace.since(min(firsts)) if firsts else trace, counter)
     if speed is None or len(speed.rates) < LEAST:
         return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
-    split = slow_since(speed, SPEED.on(trace))
+    split = slow_since(speed, MAX_DROPPED_SPEED.on(trace))
     if split is None:
         return Clear()
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
@@ -84,7 +88,7 @@ def check(trace: Trace) -> Answer:
         trace.step_unit in VARYING_UNITS or (trace.profile is Profile.UNKNOWN and not firsts)
     )
     measured = counter is not None or same_work
-    severe = after < HALVED.on(trace) * before and not busy and measured
+    severe = after < SEVERE_DROPPED_SPEED.on(trace) * before and not busy and measured
     return Finding(
         f"{unit} per second fell from {_plain(before)} to {_plain(after)} and stay there{busy}",
         severity=Severity.WARNING if severe else Severity.NOTE,
@@ -92,13 +96,15 @@ def check(trace: Trace) -> Answer:
         began=first_slow_step,
         ended=int(speed.steps[-1]),
         observed=after,
-        bound=SPEED.bound(trace, f"{SPEED.on(trace):.0%} of this run's own speed before", before),
+        bound=MAX_DROPPED_SPEED.bound(
+            trace, f"{MAX_DROPPED_SPEED.on(trace):.0%} of this run's own speed before", before
+        ),
         curve=Curve(f"{unit} per second", _drawn(speed)),
         evidence=(
             f"measured over windows of {speed.seconds:,.3g} s",
             *_bottleneck(trace, first_slow_step),
         ),
-        causes=(OTHERS,) if busy else (),
+        causes=(OTHER_JOB_CAUSE,) if busy else (),
     )
 
 
@@ -114,7 +120,11 @@ def _busy(trace: Trace, step: int) -> str:
         return ""
     before, after = median(load.until(step).values), median(load.since(step + 1).values)
     have = cores.values[-1]
-    if before is None or after is None or after < max(BUSY.on(trace) * have, BUSIER * before):
+    if (
+        before is None
+        or after is None
+        or after < max(MAX_LOAD_PER_CORE.on(trace) * have, LOAD_GROWTH_FACTOR * before)
+    ):
         return ""
     return f": the machine was busy, load {after:.0f} on {have:.0f} cores, {before:.0f} before"
 
@@ -128,7 +138,7 @@ def _bottleneck(trace: Trace, step: int) -> Iterable[str]:
             slower.append((after - before, before, after, name))
     if slower:
         grown, before, after, name = max(slower)
-        means = MEANS.get(name, "")
+        means = PHASE_DESCRIPTIONS.get(name, "")
         durations = f"{after:.3g} s of an iteration, {before:.3g} s before"
         if grown > 0.2 * max(before, 1e-9):  # a phase that grew less does not slow the run
             yield f"the bottleneck is {name}: {durations}{f' ({means})' if means else ''}"
@@ -178,7 +188,7 @@ RULE = Rule(
     check=check,
     doc=__doc__,
     causes=(
-        OTHERS,
+        OTHER_JOB_CAUSE,
         "memory pressure: swapping, a growing buffer",
         "logging or checkpointing that costs more with every row",
         "the environment became slower: longer episodes, a leak",
@@ -189,5 +199,5 @@ RULE = Rule(
         "log less often, and append instead of rewriting",
     ),
     explained_by=("response-length-explodes",),
-    thresholds=(SPEED, HALVED, BUSY),
+    thresholds=(MAX_DROPPED_SPEED, SEVERE_DROPPED_SPEED, MAX_LOAD_PER_CORE),
 )

@@ -34,12 +34,14 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-SPEED = Threshold("updates-slow.speed", SLOWER, "part of the run's own speed before", high=1.0)
-WAITING = Threshold(
+MAX_SLOWED_SPEED = Threshold(
+    "updates-slow.speed", SLOWER, "part of the run's own speed before", high=1.0
+)
+MAX_COLLECTING_SHARE = Threshold(
     "updates-slow.waiting", 0.5, "share of the time that collecting data takes", high=1.0
 )
-COLLECTS = ("sample", "collect", "rollout", "generation", "env")
-LEARNS = ("grad", "learn", "update", "train", "optimize")
+COLLECTING_PHASES = ("sample", "collect", "rollout", "generation", "env")
+LEARNING_PHASES = ("grad", "learn", "update", "train", "optimize")
 
 
 def check(trace: Trace) -> Answer:
@@ -61,11 +63,11 @@ def _waits(trace: Trace) -> Answer | None:
     width = max(len(collecting) // WINDOWS, 1)
     shares = block_means(collecting.values, width)
     steps = collecting.steps[::-width][::-1][-len(shares) :]
-    slow_index = slow_since(Pace(steps, 1 - shares, np.nan), SPEED.on(trace))
+    slow_index = slow_since(Pace(steps, 1 - shares, np.nan), MAX_SLOWED_SPEED.on(trace))
     if slow_index is None:
         return Clear()
     before, after = float(np.median(shares[:slow_index])), float(np.median(shares[slow_index:]))
-    if after <= WAITING.on(trace):
+    if after <= MAX_COLLECTING_SHARE.on(trace):
         return Clear()
     return Finding(
         f"collecting data takes {after:.0%} of the time, {before:.0%} before, learning the rest",
@@ -74,7 +76,7 @@ def _waits(trace: Trace) -> Answer | None:
         began=int(steps[slow_index - 1]),
         ended=int(steps[-1]),
         observed=after,
-        bound=WAITING.bound(trace, "default: half of the time"),
+        bound=MAX_COLLECTING_SHARE.bound(trace, "default: half of the time"),
         curve=Curve(
             "share of the time that collecting takes",
             Series(steps, np.full(len(shares), np.nan), shares),
@@ -89,8 +91,8 @@ def _split(trace: Trace) -> tuple[str, Series] | None:
     """
     name = PHASE_TIME.name if trace.family(PHASE_TIME.name) else PHASE_SHARE.name
     phases = {k: s.finite() for k, s in trace.family(name).items()}
-    collect = _longest(phases, COLLECTS)
-    learn = _longest(phases, LEARNS)
+    collect = _longest(phases, COLLECTING_PHASES)
+    learn = _longest(phases, LEARNING_PHASES)
     if not collect or not learn:
         return None
     first = phases[collect].where(np.isin(phases[collect].steps, phases[learn].steps))
@@ -113,7 +115,7 @@ def _slower_updates(trace: Trace) -> Answer | None:
     speed = None if updates is None or not len(updates) else pace(trace, updates.finite())
     if speed is None or len(speed.rates) < LEAST:
         return None
-    split = slow_since(speed, SPEED.on(trace))
+    split = slow_since(speed, MAX_SLOWED_SPEED.on(trace))
     if split is None:
         return Clear()
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
@@ -124,8 +126,8 @@ def _slower_updates(trace: Trace) -> Answer | None:
         began=int(speed.steps[split - 1]),
         ended=int(speed.steps[-1]),
         observed=after,
-        bound=SPEED.bound(
-            trace, f"{SPEED.on(trace):.0%} of this run's own speed before", scale=before
+        bound=MAX_SLOWED_SPEED.bound(
+            trace, f"{MAX_SLOWED_SPEED.on(trace):.0%} of this run's own speed before", scale=before
         ),
         curve=Curve(
             "updates per second",
@@ -151,5 +153,5 @@ RULE = Rule(
         "profile one iteration",
     ),
     explained_by=("throughput-drop", "response-length-explodes"),
-    thresholds=(SPEED, WAITING),
+    thresholds=(MAX_SLOWED_SPEED, MAX_COLLECTING_SHARE),
 )

@@ -46,7 +46,7 @@ from rlvitals.rules.standing import LEAST, outcome, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
-SHORT = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
+MIN_Q_SHARE = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
 GAMMA = 0.99  # the usual one, where the run's is not known
 
 
@@ -61,7 +61,7 @@ def check(trace: Trace) -> Answer:
     size = median(np.abs(q.since(half).values))
     if first is None or late is None or size is None:
         return Undecided("too few updates in the second half", (LOSS.name, Q_MEAN.name))
-    limit = SHORT.bound(trace, f"{SHORT.on(trace):.0%} of {origin}", expected)
+    limit = MIN_Q_SHARE.bound(trace, f"{MIN_Q_SHARE.on(trace):.0%} of {origin}", expected)
     # A loss of 1 % of its start, or errors of 2 % of |Q|, is a fit.
     if late > max(0.01 * first, (0.02 * size) ** 2) or size > limit.value:
         return Clear()
@@ -118,6 +118,6 @@ RULE = Rule(
         "impossible-value",
     ),
     verdict="stalled",
-    thresholds=(SHORT, persistence("critic-target-frozen", 0.25)),
+    thresholds=(MIN_Q_SHARE, persistence("critic-target-frozen", 0.25)),
     persists=persistence("critic-target-frozen", 0.25),  # a slow start is as flat
 )

@@ -49,12 +49,14 @@ from rlvitals.rules.standing import LEAST, outcome, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-BEYOND = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's returns allow")
-ERROR = Threshold("q-divergence.error", 0.25, "typical TD error over the largest |return|")
-GREW = 3.0  # x the lowest level of ten points
-MIN_ERROR_RATIO = 2.0  # x the root mean square of the returns
+Q_LIMIT_FACTOR = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's returns allow")
+MAX_TD_ERROR_SHARE = Threshold(
+    "q-divergence.error", 0.25, "typical TD error over the largest |return|"
+)
+MIN_TD_ERROR_GROWTH = 3.0  # x the lowest level of ten points
+MIN_TD_ERROR_RATIO = 2.0  # x the root mean square of the returns
 GAMMA = 0.99  # the usual one, where the run's is not known
-FEW = 5
+MIN_Q_POINTS = 5
 
 
 def check(trace: Trace) -> Answer:
@@ -72,10 +74,10 @@ def check(trace: Trace) -> Answer:
 
 def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
     allowed, origin = _largest_q(trace, largest)
-    limit = BEYOND.bound(trace, f"{BEYOND.on(trace):g} x {origin}", allowed)
+    limit = Q_LIMIT_FACTOR.bound(trace, f"{Q_LIMIT_FACTOR.on(trace):g} x {origin}", allowed)
     size = Series(q.steps, q.times, np.abs(q.values))
     stretch = last_stretch_above(size, limit.value)
-    if stretch is None or len(size.since(stretch.start)) < FEW:
+    if stretch is None or len(size.since(stretch.start)) < MIN_Q_POINTS:
         return Clear()
     trend = standing(trace, since=stretch.start)
     trend = standing(trace) if trend.state == "unknown" else trend
@@ -126,7 +128,7 @@ def _largest_q(trace: Trace, largest: float) -> tuple[float, str]:
 
 def _grows(size: Series) -> bool:
     third = max(len(size) // 3, 1)
-    middle, last = median(size.values[third : 2 * third]), median(size.values[-FEW:])
+    middle, last = median(size.values[third : 2 * third]), median(size.values[-MIN_Q_POINTS:])
     return middle is not None and last is not None and last > 1.2 * middle  # x its middle
 
 
@@ -142,11 +144,15 @@ def _by_error(trace: Trace, largest: float) -> Answer:
     name, errors = name_and_errors
     tops = np.lib.stride_tricks.sliding_window_view(errors.values, SHORT_WINDOW)
     lowest, first = float(np.median(tops, axis=1).min()), start(errors) or 0.0
-    limit = ERROR.bound(trace, f"{ERROR.on(trace):.0%} of the largest |return|", largest)
+    limit = MAX_TD_ERROR_SHARE.bound(
+        trace, f"{MAX_TD_ERROR_SHARE.on(trace):.0%} of the largest |return|", largest
+    )
     stretch = last_stretch_above(errors, limit.value)
-    last = float(np.median(errors.values[-FEW:]))
-    grew = last >= GREW * lowest or lowest >= MIN_ERROR_RATIO * _root_mean_square(trace)
-    if stretch is None or len(errors.since(stretch.start)) < FEW or not grew:
+    last = float(np.median(errors.values[-MIN_Q_POINTS:]))
+    grew = last >= MIN_TD_ERROR_GROWTH * lowest or lowest >= MIN_TD_ERROR_RATIO * _root_mean_square(
+        trace
+    )
+    if stretch is None or len(errors.since(stretch.start)) < MIN_Q_POINTS or not grew:
         return Clear()
     trend = standing(trace, since=stretch.start)
     trend = standing(trace) if trend.state == "unknown" else trend
@@ -217,5 +223,5 @@ RULE = Rule(
         "impossible-value",
     ),
     verdict="unstable",
-    thresholds=(BEYOND, ERROR),
+    thresholds=(Q_LIMIT_FACTOR, MAX_TD_ERROR_SHARE),
 )

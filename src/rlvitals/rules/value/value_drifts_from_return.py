@@ -38,7 +38,7 @@ from rlvitals.types import Profile, Series, Trace
 
 Array = NDArray[np.float64]
 
-LIMIT = Threshold(
+MAX_VALUE_DRIFT = Threshold(
     "value-drifts-from-return.deviations",
     1.0,
     "standard deviations between mean value and mean return",
@@ -55,7 +55,7 @@ def check(trace: Trace) -> Answer:
     if len(drifts) < SHORT_WINDOW:
         return Undecided("too few updates hold both means", (MEAN.name, RETURN_MEAN.name))
     # Share of a window: a critic that catches up at times does not drift.
-    stretch = above(drifts, LIMIT.on(trace), share=0.75)
+    stretch = above(drifts, MAX_VALUE_DRIFT.on(trace), share=0.75)
     if stretch is None or not (stretch.goes_on or stretch.share >= LASTING):
         return Clear()
     during = stretch.of(drifts).values
@@ -74,7 +74,7 @@ def check(trace: Trace) -> Answer:
         began=stretch.start,
         ended=stretch.end,
         observed=middle,
-        bound=LIMIT.bound(trace, "default: one standard deviation"),
+        bound=MAX_VALUE_DRIFT.bound(trace, "default: one standard deviation"),
         limit_on_curve=False,
         evidence=evidence,
         counter=counter,
@@ -138,5 +138,5 @@ RULE = Rule(
         "value-clip-high",
         "value-loss-explosion",
     ),
-    thresholds=(LIMIT,),
+    thresholds=(MAX_VALUE_DRIFT,),
 )

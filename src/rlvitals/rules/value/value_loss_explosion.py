@@ -63,15 +63,15 @@ from rlvitals.types import Profile, Series, Trace
 Array = NDArray[np.float64]
 
 # Healthy runs pass it on single points only.
-FACTOR = Threshold(
+VALUE_LOSS_FACTOR = Threshold(
     "value-loss-explosion.factor", 4.0, "x the recent median of the value loss", low=1.0
 )
-HIGHEST = 3.0  # x the highest median so far: a converged critic's first error is no fault
-PAST = 20  # points of the recent median
-LEAST = 10  # points before the first that is judged: a critic is wrong at its start
-RUN_OF = 5  # so many of `CROWD_WINDOW` points are no outlier
-WITHIN = 10
-NEAR = 5  # points on each side of a jump in which KL may explain it
+PEAK_FACTOR = 3.0  # x the highest median so far: a converged critic's first error is no fault
+PAST_POINTS = 20  # points of the recent median
+MIN_HISTORY = 10  # points before the first that is judged: a critic is wrong at its start
+CROWD_POINTS = 5  # so many of `CROWD_WINDOW` points are no outlier
+CROWD_WINDOW = 10
+JUMP_POINTS = 5  # points on each side of a jump in which KL may explain it
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ def check(trace: Trace) -> Answer:
     """Find points above both limits, then a witness for them."""
     series = trace[LOSS.name].finite()
     scale = _scale(trace, series)
-    limit, by_scale = _limits(series.values, scale, FACTOR.on(trace))
+    limit, by_scale = _limits(series.values, scale, VALUE_LOSS_FACTOR.on(trace))
     above = np.flatnonzero(series.values > np.maximum(limit, _smallest_loss(trace, scale)))
     findings: list[Finding] = []
     for event, end in _events(series, above):
-        jump = _Jump(event, crowd(event, RUN_OF, WITHIN))
+        jump = _Jump(event, crowd(event, CROWD_POINTS, CROWD_WINDOW))
         if (finding := _report_jumps(trace, series, jump, limit, end)) is not None:
             findings.append(finding)
     if findings:
@@ -112,13 +112,13 @@ def _report_growth(trace: Trace, series: Series) -> Finding | None:
     lowest = int(levels[:-width].argmin())
     last = float(np.median(values[-max(len(values) // 5, 3) :]))
     returns = Series(picked[1].steps, picked[1].times, np.abs(picked[1].values))
-    level = median(returns.until(int(series.steps[lowest + width - 1])).tail(LEAST).values)
+    level = median(returns.until(int(series.steps[lowest + width - 1])).tail(MIN_HISTORY).values)
     late = returns.since(int(series.steps[len(values) // 2])).values
     if level is None or not late.size or not late.any() or last <= 0:
         return None
     largest, error = float(np.quantile(late, 0.9)), float(np.sqrt(last))
     grew = float(np.median(late)) > 1.5 * level
-    if last < HIGHEST * levels[lowest] or error <= largest or grew:
+    if last < PEAK_FACTOR * levels[lowest] or error <= largest or grew:
         return None
     return Finding(
         f"the value loss grows from {levels[lowest]:.3g} to {last:.3g}: the critic errs by "
@@ -141,7 +141,7 @@ def _report_growth(trace: Trace, series: Series) -> Finding | None:
 def _report_one_target(trace: Trace, loss: Series) -> Finding | None:
     """Report targets that hardly differ, in episodes that pay each step and end by themselves."""
     explained, returns, lengths = (
-        trace.numbers(metric.name, 2 * LEAST)
+        trace.numbers(metric.name, 2 * MIN_HISTORY)
         for metric in (EXPLAINED_VARIANCE, RETURN, EPISODE_LENGTH)
     )
     if explained is None or returns is None or lengths is None or too_early(trace):
@@ -150,7 +150,7 @@ def _report_one_target(trace: Trace, loss: Series) -> Finding | None:
         loss.steps, explained.steps, return_indices=True
     )
     unexplained = 1.0 - explained.values[explained_rows]
-    if len(steps) < 2 * LEAST or trace.profile not in kinds.CONTROL or unexplained.min() <= 0:
+    if len(steps) < 2 * MIN_HISTORY or trace.profile not in kinds.CONTROL or unexplained.min() <= 0:
         return None
     variances, half = loss.values[loss_rows] / unexplained, len(steps) // 2
     first, last = (
@@ -207,7 +207,7 @@ def _events(series: Series, above: NDArray[np.int64]) -> list[tuple[NDArray[np.i
     """
     if not above.size:
         return []
-    events = np.split(above, np.flatnonzero(np.diff(above) > PAST) + 1)
+    events = np.split(above, np.flatnonzero(np.diff(above) > PAST_POINTS) + 1)
     ends = [int(series.steps[event[0]]) for event in events[1:]]
     return list(zip(events, [*ends, None], strict=True))
 
@@ -233,14 +233,16 @@ def _smallest_loss(trace: Trace, scale: Array) -> Array:
 def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
     """Return each point's limit, and the limit it would have if returns had not grown."""
     count = values.size
-    past_rows = np.arange(LEAST - 1, max(count - 1, LEAST - 1))  # the last of each point's past
+    past_rows = np.arange(
+        MIN_HISTORY - 1, max(count - 1, MIN_HISTORY - 1)
+    )  # the last of each point's past
     with np.errstate(all="ignore"):  # 1e308: an infinite limit is never passed
-        recent, then = (medians_ending_at(v, past_rows, PAST, 1) for v in (values, scale))
-        highest = HIGHEST * np.maximum.accumulate(recent)
-        grown = np.maximum(scale[LEAST:] / then, 1.0) ** 2
+        recent, then = (medians_ending_at(v, past_rows, PAST_POINTS, 1) for v in (values, scale))
+        highest = PEAK_FACTOR * np.maximum.accumulate(recent)
+        grown = np.maximum(scale[MIN_HISTORY:] / then, 1.0) ** 2
         unscaled = np.maximum(factor * recent, highest)
         fair = np.maximum(factor * recent * grown, highest)
-    no_limit = np.full(min(LEAST, count), np.inf)
+    no_limit = np.full(min(MIN_HISTORY, count), np.inf)
     return np.concatenate((no_limit, fair)), np.concatenate((no_limit, unscaled))
 
 
@@ -261,7 +263,7 @@ def _report_jumps(
     if kl:
         evidence = (f"KL per update spikes beside it: {kl:.3g}", *evidence)
     worst = first + int(np.argmax(series.values[first : last + 1]))
-    before = median(series.values[max(0, worst - PAST) : worst]) or 0.0
+    before = median(series.values[max(0, worst - PAST_POINTS) : worst]) or 0.0
     highest = float(series.values[worst])
     return Finding(
         f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
@@ -300,7 +302,7 @@ def _outcome_direction(trace: Trace, onset_step: int, end: int | None, trend: St
     picked = outcome(trace)
     if picked is None:
         return 0
-    median_before = median(picked[1].until(onset_step - 1).tail(LEAST).values)
+    median_before = median(picked[1].until(onset_step - 1).tail(MIN_HISTORY).values)
     after_onset = picked[1].since(onset_step)
     after = median((after_onset if end is None else after_onset.until(end - 1)).values)
     if median_before is None or after is None or not abs(after - median_before) > trend.material:
@@ -328,8 +330,8 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     if kl is None:
         return 0.0
     spikes = [s for s in jumps(kl, *KL_SPIKE) if np.isfinite(s.value)]
-    low = series.steps[np.maximum(jump.indices - NEAR, 0)]
-    high = series.steps[np.minimum(jump.indices + NEAR, len(series) - 1)]
+    low = series.steps[np.maximum(jump.indices - JUMP_POINTS, 0)]
+    high = series.steps[np.minimum(jump.indices + JUMP_POINTS, len(series) - 1)]
     spike_steps = [int(kl.steps[s.index]) for s in spikes]
     near = [
         s.value
@@ -341,12 +343,16 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
 
 def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
-    scale_before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
+    scale_before = np.concatenate((np.full(JUMP_POINTS, np.inf), scale[:-JUMP_POINTS]))[
+        : scale.size
+    ]
     # A first reward after none has no scale to be compared with.
     # Tenfold within five points: the scale of returns changed.
     jumped = (scale > 10.0 * scale_before) & (scale_before > np.finfo(np.float64).tiny)
     rows = np.flatnonzero((series.values > limit) & jumped)
-    if not rows.size or not crowd(np.flatnonzero(series.values > limit), RUN_OF, WITHIN):
+    if not rows.size or not crowd(
+        np.flatnonzero(series.values > limit), CROWD_POINTS, CROWD_WINDOW
+    ):
         return Clear()
     first = int(rows[0])
     onset_step, highest = int(series.steps[first]), float(series.values[first:].max())
@@ -355,7 +361,7 @@ def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array)
     evidence = ("a reward whose scale was changed does that; so does a first success", *evidence)
     return Finding(
         f"the value loss jumps from {level:.3g} to {highest:.3g} as the returns' scale does, from "
-        f"{scale_before[first]:.3g} to {scale[first]:.3g} within {NEAR} points",
+        f"{scale_before[first]:.3g} to {scale[first]:.3g} within {JUMP_POINTS} points",
         severity=Severity.NOTE,
         metric=LOSS.name,
         began=onset_step,
@@ -370,7 +376,7 @@ def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array)
 RULE = Rule(
     name="value-loss-explosion",
     needs=(LOSS,),
-    at_least=2 * LEAST,
+    at_least=2 * MIN_HISTORY,
     check=check,
     doc=__doc__,
     causes=(
@@ -397,5 +403,5 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="unstable",
-    thresholds=(FACTOR,),
+    thresholds=(VALUE_LOSS_FACTOR,),
 )
