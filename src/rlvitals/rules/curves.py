@@ -17,8 +17,7 @@ from rlvitals.signals.outcome_change import (
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 from rlvitals.types import Profile, Series, Trace
 
-MIN_TAIL_POINTS = 10  # numbers
-HALF = 0.5  # of what was gained
+MIN_TAIL_POINTS = 5
 MIN_CHANGE_SDS = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
 PLAIN_CHANGE_FACTOR = 3.0  # x the least change that counts
 PLAIN_CHANGE_SDS = 6.0  # x the scatter from point to point
@@ -71,7 +70,7 @@ def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
 
 
 def _left_behind(values: Array, material: float) -> bool:
-    tail = values[-max(MIN_TAIL_POINTS // 2, len(values) // 3) :]
+    tail = values[-max(MIN_TAIL_POINTS, len(values) // 3) :]
     gain = (median(tail) or 0.0) - float(values[0])
     noise = noise_sd(values) or 0.0
     return bool(tail.min() > values[0]) and gain >= max(material, MIN_CHANGE_SDS * noise)
@@ -83,14 +82,12 @@ def plainly_rises(values: Array, material: float) -> bool:
     Only for rising: to be wrong here delays an alarm, it never raises one.
     """
     head = values[: max(3, len(values) // 10)]
-    tail = values[-max(MIN_TAIL_POINTS // 2, len(values) // 3) :]
+    tail = values[-max(MIN_TAIL_POINTS, len(values) // 3) :]
     gain = (median(tail) or 0.0) - (median(head) or 0.0)
     noise = noise_sd(values) or 0.0
-    plainly = (
-        PLAIN_CHANGE_FACTOR if len(values) < LONG_CURVE else 1.5
-    )  # x the least change that counts
+    factor = PLAIN_CHANGE_FACTOR if len(values) < LONG_CURVE else 1.5
     return bool(tail.min() > head.max()) and gain >= max(
-        plainly * material, PLAIN_CHANGE_SDS * noise
+        factor * material, PLAIN_CHANGE_SDS * noise
     )
 
 
@@ -101,7 +98,7 @@ def plainly_falls(values: Array, material: float) -> bool:
     more than it lost in between is judged by its best.
     """
     head = values[: max(3, len(values) // 10)]
-    tail = values[-max(MIN_TAIL_POINTS // 2, len(values) // 3) :]
+    tail = values[-max(MIN_TAIL_POINTS, len(values) // 3) :]
     loss = (median(head) or 0.0) - (median(tail) or 0.0)
     noise = noise_sd(values) or 0.0
     gain = float(values.max()) - (median(head) or 0.0)
@@ -145,7 +142,7 @@ def fell_back(values: Array, material: float) -> Drawdown | None:
     fall = drawdown(values)
     if fall is None or fall.best - fall.last < material:
         return None
-    return fall if fall.share >= HALF and fall.size >= MIN_CHANGE_SDS else None
+    return fall if fall.share >= 0.5 and fall.size >= MIN_CHANGE_SDS else None
 
 
 def proven_loss(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
@@ -154,7 +151,7 @@ def proven_loss(values: Array, material: float, *, anew: bool = False) -> Outcom
     `anew`: each value is an evaluation.
     """
     change = outcome_change(values, margin=material, anew=anew)
-    if change is None or change.answer != "lost" or change.share_lost < HALF:
+    if change is None or change.answer != "lost" or change.share_lost < 0.5:
         return None
     return change
 

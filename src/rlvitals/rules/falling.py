@@ -78,7 +78,7 @@ def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
         # A level in the 20 points before was higher by a fifth of the loss.
         earlier=_highest(values[max(start - 20, 0) : start]) - before > 0.2 * loss,
         late=bool(late) and span > VISIBLE_LOSS_SHARE * forgets,
-        # X the time in which bad episodes alone show as much of the loss.
+        # 1.5 times as long as bad episodes alone would take to show as much of the loss.
         slow=bool(slow) and took > 1.5 * (COMPLETE_LOSS_SHARE - VISIBLE_LOSS_SHARE) * forgets > 0,
         half=before - float(soon.min()) >= loss / 2,
     )

@@ -19,7 +19,6 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.types import Trace
 
 MAX_LIVE_SILENCE_S = 600.0  # seconds: a log that grew more recently belongs to a live run
-LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
 # Of the budget: with a longer logging interval the last row proves no end.
 MAX_INTERVAL_SHARE = 0.05
 GRACE_UPDATES = 10  # updates since the first
@@ -89,10 +88,9 @@ def in_grace(trace: Trace) -> bool:
         return False
     first = min(int(s[0]) for s in steps)
     updates = max(len(np.unique(s)) for s in steps)
-    # Of the run so far, after a long warm-up.
-    return updates <= GRACE_UPDATES or trace.last_step - first < 0.05 * (
-        trace.last_step - trace.first_step
-    )
+    # After a long warm-up the updates must span a twentieth of the run so far.
+    span = trace.last_step - trace.first_step
+    return updates <= GRACE_UPDATES or trace.last_step - first < 0.05 * span
 
 
 def describe_end(trace: Trace) -> str:
@@ -117,7 +115,7 @@ def describe_end(trace: Trace) -> str:
 
 def _full(trace: Trace) -> str:
     """Say that there was hardly any memory left as a process was last heard of."""
-    shares = {name: trace.numbers(name) for name in trace.series if name in LAST_OF_MEMORY}
-    # Per cent: a process that asks for more is likely to be killed.
-    full = [s.values[-1] for s in shares.values() if s is not None and s.values[-1] >= 90.0]
-    return f"; {max(full):.0f} % of the memory was in use shortly before" if full else ""
+    ram = trace.numbers(f"{MACHINE.name}/ram")
+    if ram is None or ram.values[-1] < 90.0:  # a process that asks for more is likely to be killed
+        return ""
+    return f"; {ram.values[-1]:.0f} % of the memory was in use shortly before"

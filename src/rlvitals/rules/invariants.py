@@ -30,7 +30,6 @@ FLOAT32_RATIO_ERROR = 1e-5  # of a ratio: float32 in batches of another shape
 BFLOAT16_RATIO_ERROR = 0.01  # of a ratio: bfloat16 in batches of another shape
 MAX_MEAN_ADVANTAGE = 1e-3  # of the advantages' spread, which is 1: float32's rounding of their mean
 # These push samples up or down by themselves, and centre no group.
-SIGNED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,7 +218,7 @@ def _groups(table: Table) -> list[list[int]]:
 
 def group_advantage(trace: Trace) -> Reading | None:
     """GRPO measures an advantage against its own group: its mean over each prompt is 0."""
-    if trace.profile in SIGNED:
+    if trace.profile in kinds.THRESHOLD_FILTERED:
         return None
     table = _first_batch(trace)
     if table is None or "advantage" not in table.columns or REWARD.name not in trace:

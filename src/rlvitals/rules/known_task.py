@@ -9,6 +9,9 @@ from rlvitals.rules.curves import START_POINTS
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
+DEFAULT_GAMMA = 0.99  # the usual discount, where the run's is not known
+NO_PROGRESS_SHARE = 0.15  # of the way from random to solved
+
 
 def environment(trace: Trace) -> Environment | None:
     """Look up what is known of the run's environment; None where it is not logged or not known."""

@@ -8,7 +8,6 @@ from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.rules.curves import (
     CURVE_BLOCKS,
-    HALF,
     LONG_CURVE,
     PLAIN_CHANGE_FACTOR,
     START_POINTS,
@@ -79,7 +78,7 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
     if is_back or (small and block_change.high > trend.material):
         return trend
     part_lost = block_change.answer == "rose" and block_change.share_lost >= MIN_SHARE_LOST
-    if part_lost or (block_change.answer == "lost" and block_change.share_lost < HALF):
+    if part_lost or (block_change.answer == "lost" and block_change.share_lost < 0.5):
         return replace(
             trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
         )
@@ -142,7 +141,7 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         if block_change.high > trend.material:
             return small_rise(trend, block_change)
     wins = trace[trend.metric].finite().values
-    if np.isin(wins, (0, 1)).all() and HALF < wins.mean() < 1:  # more than half of all episodes
+    if np.isin(wins, (0, 1)).all() and 0.5 < wins.mean() < 1:  # more than half of all episodes
         return unclear_level(trend)
     if tells_poor(trace, trend.metric, values):
         return trend
@@ -197,7 +196,7 @@ def _is_sure_at_first(trace: Trace) -> bool:
     if entropy is None or most is None:
         return False
     # An untrained policy is nearly uniform.
-    return float(np.median(entropy.values[:START_POINTS])) <= HALF * most.value
+    return float(np.median(entropy.values[:START_POINTS])) <= 0.5 * most.value
 
 
 def _likely_standing(
@@ -209,7 +208,7 @@ def _likely_standing(
     is a mean over the last episodes of which few have ended.
     """
     series = trace[trend.metric].finite()
-    is_lost = block_change.stands_out and HALF <= block_change.share_lost < np.inf
+    is_lost = block_change.stands_out and 0.5 <= block_change.share_lost < np.inf
     is_lost = is_lost and block_change.best - trend.last >= trend.material
     # The first sixth of a curve that rose at once is no start.
     is_lost = is_lost and course.loss >= MIN_SHARE_LOST * course.total_gain
@@ -355,13 +354,13 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     min_fall = PLAIN_CHANGE_FACTOR * max(material, scatter_of_window(trace, RETURN.name))
     fall = course[max(top - MAX_FALL_BLOCKS, 0) : bottom + 1]
     sudden = (fall[:-MAX_FALL_BLOCKS] - fall[MAX_FALL_BLOCKS:]).max(initial=0.0)
-    if min(best - lowest, best - course[0]) < min_fall or sudden < HALF * (best - lowest):
+    if min(best - lowest, best - course[0]) < min_fall or sudden < 0.5 * (best - lowest):
         return None
     start_index = len(series) - (len(course) - bottom) * width
     later_change = outcome_change(series.values[start_index:], margin=material)
     rises = later_change is not None and later_change.answer == "rose"
     late = len(course) - 1 - bottom < MIN_RISE_BLOCKS
-    if late or not rises or last - lowest < HALF * (best - lowest) or last < course[0]:
+    if late or not rises or last - lowest < 0.5 * (best - lowest) or last < course[0]:
         return None
     return Recovery(float(best), float(lowest), float(last), int(series.steps[start_index]))
 

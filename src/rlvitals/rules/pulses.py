@@ -6,6 +6,8 @@ from rlvitals.metrics.catalogue.exploration import IS_PULSING, TEMPERATURE
 from rlvitals.signals.lagged import Lagged, lag_correlation
 from rlvitals.types import Series, Trace
 
+TEMPERATURE_WINDOW = 20  # decisions outside of pulses
+
 
 def outside_pulses(trace: Trace) -> Series:
     """Return the temperature's numbers, without those of pulses; KeyError where none is logged."""

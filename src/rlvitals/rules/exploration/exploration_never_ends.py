@@ -52,7 +52,7 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
-from rlvitals.rules.known_task import environment
+from rlvitals.rules.known_task import NO_PROGRESS_SHARE, environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_above
 from rlvitals.rules.spent import too_early
@@ -74,7 +74,6 @@ MAX_SETTLED_ENTROPY = 0.90  # of ln(actions), where it no longer falls
 UNCHANGED_SHARE = 0.97  # of its first value: it has not begun to fall
 MIN_UNIFORM_ENTROPY = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
 MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
-NO_PROGRESS_SHARE = 0.15  # of the way from random to solved
 MIN_WANDERING_ENTROPY = 0.8  # of ln(actions), at the end
 MIN_WANDERING_UPDATES = 20
 MAX_DRIFT = Bound(0.5, "of the KL of all updates: steps in no direction come as far as their sum")

@@ -21,16 +21,14 @@ therefore not counted.
 - Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", on tuned temperatures.
 """
 
-import numpy as np
-
-from rlvitals.metrics.catalogue.exploration import IS_PULSING, TEMPERATURE
+from rlvitals.metrics.catalogue.exploration import TEMPERATURE
 from rlvitals.metrics.metric import Bound
+from rlvitals.rules.pulses import TEMPERATURE_WINDOW, outside_pulses
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, above, below
 from rlvitals.rules.standing import standing
 from rlvitals.types import Profile, Series, Trace
 
-TEMPERATURE_WINDOW = 20  # decisions outside of pulses
 MAX_TEMPERATURE = Threshold(
     "temperature-out-of-range.high",
     2.0,
@@ -51,7 +49,7 @@ MAX_OUTSIDE_SHARE = Threshold(
 
 def check(trace: Trace) -> Answer:
     """Leave pulses out, then compare with both ends of the range."""
-    temperature = _outside_pulses(trace)
+    temperature = outside_pulses(trace)
     if len(temperature) < TEMPERATURE_WINDOW:
         return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
     band = TEMPERATURE.band(trace.profile)
@@ -71,15 +69,6 @@ def check(trace: Trace) -> Answer:
     if low and (stretch := below(temperature, low.value, TEMPERATURE_WINDOW, share)):
         return _finding(trace, temperature, stretch, low, "below")
     return Clear()
-
-
-def _outside_pulses(trace: Trace) -> Series:
-    temperature = trace[TEMPERATURE.name].finite()
-    pulsing = trace.get(IS_PULSING.name)
-    if pulsing is None:
-        return temperature
-    marked = pulsing.steps[pulsing.values > 0]
-    return temperature.where(~np.isin(temperature.steps, marked))
 
 
 def _finding(trace: Trace, series: Series, stretch: Stretch, bound: Bound, side: str) -> Finding:

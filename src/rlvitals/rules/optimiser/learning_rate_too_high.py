@@ -32,6 +32,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.known_task import NO_PROGRESS_SHARE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW
 from rlvitals.rules.spent import too_early
@@ -41,7 +42,6 @@ from rlvitals.types import Profile, Trace
 MAX_LEARNING_RATE = Threshold(
     "learning-rate-too-high.limit", 0.02, "learning rate, as it is logged"
 )
-NO_PROGRESS_SHARE = 0.15  # of the way from random to solved
 
 
 def check(trace: Trace) -> Answer:

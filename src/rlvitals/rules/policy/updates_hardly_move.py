@@ -54,6 +54,7 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.known_task import NO_PROGRESS_SHARE
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -82,7 +83,6 @@ MIN_CLIP_ORIGIN = "default: a twentieth of the lower end of 0.1-0.3"
 MIN_CONTROL_LEARNING_RATE = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
 )
-NO_PROGRESS_SHARE = 0.15  # of the way from random to solved
 # Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
 # gradient clip then leaves the policy a thousandth.
 

@@ -41,7 +41,7 @@ from rlvitals.metrics.catalogue.scheduler import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import weigh
-from rlvitals.rules.pulses import outside_pulses, temperature_lag
+from rlvitals.rules.pulses import TEMPERATURE_WINDOW, outside_pulses, temperature_lag
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, Stretch, below, start
 from rlvitals.rules.standing import standing
@@ -57,7 +57,6 @@ MIN_CUT_DEPTH = Threshold(
 MIN_LOAD_CORRELATION = Threshold(
     "exploration-cut-under-load.strength", 0.3, "least |correlation| that is worth a note"
 )
-WINDOW = 20  # decisions outside of pulses
 LOAD_METRICS = (LATENCY_PRESSURE, LATENCY_EMA, RAW_LATENCY, LATENCY, QPS_PRESSURE)
 LOAD_LATENCIES = (LATENCY_EMA, RAW_LATENCY, LATENCY, LATENCY_PRESSURE)
 
@@ -75,13 +74,13 @@ def check(trace: Trace) -> Answer:
     """Find a lasting cut of the temperature, then what it follows, then whether it helped."""
     temperature = outside_pulses(trace)
     base, floor = _base(trace, temperature), TEMPERATURE.band(trace.profile).floor(trace)
-    if len(temperature) < 2 * WINDOW or base is None or floor is None:
+    if len(temperature) < 2 * TEMPERATURE_WINDOW or base is None or floor is None:
         return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
     if floor.value >= base:
         return Undecided("the base temperature is the lowest one: nothing can be cut")
     limit = MIN_CUT_DEPTH.bound(trace, "default, between its base and its lowest")
     cut = base - limit.value * (base - floor.value)
-    stretch = below(temperature, cut, WINDOW)
+    stretch = below(temperature, cut, TEMPERATURE_WINDOW)
     if stretch is None or stretch.share < LASTING:
         return Clear()
     loads = _loads(trace, temperature)
@@ -155,7 +154,7 @@ RULE = Rule(
     name="exploration-cut-under-load",
     needs=(TEMPERATURE,),
     needs_any=LOAD_METRICS,
-    at_least=2 * WINDOW,
+    at_least=2 * TEMPERATURE_WINDOW,
     check=check,
     doc=__doc__,
     causes=(

@@ -37,7 +37,6 @@ from rlvitals.types import Series, Trace
 MIN_SILENCE_SECONDS = Threshold(
     "no-new-rows.seconds", 600.0, "silence that is never too long, seconds"
 )
-SILENCE_DAY = 86_400.0  # seconds
 MIN_TIMED_ROWS = 10  # rows with a wall time
 
 
@@ -84,7 +83,7 @@ def _longest(trace: Trace) -> tuple[str, Series] | None:
 def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
     budget, cycle = trace.budget, trace.lifecycle
     spent = "" if budget is None else f", at {trace.last_step / budget.steps:.0%} of the budget"
-    is_old = silence > SILENCE_DAY and not cycle.live
+    is_old = silence > 86_400.0 and not cycle.live
     process_text = (
         "the process is still there" if cycle.alive else "nothing says that the run ended"
     )
@@ -108,7 +107,7 @@ def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
 
 
 def _format_duration(seconds: float) -> str:
-    for unit, size in (("days", SILENCE_DAY), ("h", 3600.0), ("min", 60.0)):
+    for unit, size in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"

@@ -30,7 +30,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
-from rlvitals.rules.known_task import environment
+from rlvitals.rules.known_task import DEFAULT_GAMMA, environment
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -47,7 +47,6 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
 MIN_Q_SHARE = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
-GAMMA = 0.99  # the usual one, where the run's is not known
 
 
 def check(trace: Trace) -> Answer:
@@ -87,7 +86,7 @@ def _expect_value(trace: Trace, half: int) -> tuple[float | None, str]:
     """Return the discounted sum of the policy's own rewards, and how it is known."""
     picked, lengths = outcome(trace), trace.get(EPISODE_LENGTH.name)
     env, set_gamma = environment(trace), trace.number("gamma")
-    gamma = GAMMA if set_gamma is None or not 0 <= set_gamma <= 1 else set_gamma
+    gamma = DEFAULT_GAMMA if set_gamma is None or not 0 <= set_gamma <= 1 else set_gamma
     earned = None if picked is None else median(np.abs(picked[1].since(half).values))
     length = None if lengths is None else median(lengths.since(half).finite().values)
     if length is None and env is not None and env.horizon:

@@ -42,7 +42,7 @@ from rlvitals.metrics.catalogue.optimiser import LOSS as TRAINING_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
-from rlvitals.rules.known_task import environment
+from rlvitals.rules.known_task import DEFAULT_GAMMA, environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start
 from rlvitals.rules.standing import LEAST, outcome, standing
@@ -55,7 +55,6 @@ MAX_TD_ERROR_SHARE = Threshold(
 )
 MIN_TD_ERROR_GROWTH = 3.0  # x the lowest level of ten points
 MIN_TD_ERROR_RATIO = 2.0  # x the root mean square of the returns
-GAMMA = 0.99  # the usual one, where the run's is not known
 MIN_Q_POINTS = 5
 
 
@@ -106,7 +105,7 @@ def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
 def _largest_q(trace: Trace, largest: float) -> tuple[float, str]:
     """Return the largest |Q| that this run's returns allow, and how that is known."""
     env, set_gamma = environment(trace), trace.number("gamma")
-    gamma = GAMMA if set_gamma is None or not 0 <= set_gamma < 1 else set_gamma
+    gamma = DEFAULT_GAMMA if set_gamma is None or not 0 <= set_gamma < 1 else set_gamma
     lengths = trace.get(EPISODE_LENGTH.name)
     length = median(lengths.finite().values) if lengths is not None else None
     if not length and env is not None and env.horizon:

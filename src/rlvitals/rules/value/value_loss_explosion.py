@@ -56,11 +56,10 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
+from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
-
-Array = NDArray[np.float64]
 
 # Healthy runs pass it on single points only.
 VALUE_LOSS_FACTOR = Threshold(
@@ -69,9 +68,8 @@ VALUE_LOSS_FACTOR = Threshold(
 PEAK_FACTOR = 3.0  # x the highest median so far: a converged critic's first error is no fault
 PAST_POINTS = 20  # points of the recent median
 MIN_HISTORY = 10  # points before the first that is judged: a critic is wrong at its start
-CROWD_POINTS = 5  # so many of `CROWD_WINDOW` points are no outlier
-CROWD_WINDOW = 10
-JUMP_POINTS = 5  # points on each side of a jump in which KL may explain it
+CROWD_POINTS, CROWD_WINDOW = 5, 10  # so many points of a window are no outlier
+SIDE_POINTS = 5  # points on each side of a jump in which KL may explain it
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,16 +224,14 @@ def _scale(trace: Trace, series: Series) -> Array:
 
 def _smallest_loss(trace: Trace, scale: Array) -> Array:
     """Return the smallest loss that matters beside the returns; 0 where none is logged."""
-    # An error of 3 % of the largest return.
-    return 1e-3 * scale * scale if outcome(trace) else np.zeros(scale.size)
+    return 1e-3 * scale * scale if outcome(trace) else np.zeros(scale.size)  # an error of 3 %
 
 
 def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
     """Return each point's limit, and the limit it would have if returns had not grown."""
     count = values.size
-    past_rows = np.arange(
-        MIN_HISTORY - 1, max(count - 1, MIN_HISTORY - 1)
-    )  # the last of each point's past
+    # The last row of each point's past.
+    past_rows = np.arange(MIN_HISTORY - 1, max(count - 1, MIN_HISTORY - 1))
     with np.errstate(all="ignore"):  # 1e308: an infinite limit is never passed
         recent, then = (medians_ending_at(v, past_rows, PAST_POINTS, 1) for v in (values, scale))
         highest = PEAK_FACTOR * np.maximum.accumulate(recent)
@@ -330,8 +326,8 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     if kl is None:
         return 0.0
     spikes = [s for s in jumps(kl, *KL_SPIKE) if np.isfinite(s.value)]
-    low = series.steps[np.maximum(jump.indices - JUMP_POINTS, 0)]
-    high = series.steps[np.minimum(jump.indices + JUMP_POINTS, len(series) - 1)]
+    low = series.steps[np.maximum(jump.indices - SIDE_POINTS, 0)]
+    high = series.steps[np.minimum(jump.indices + SIDE_POINTS, len(series) - 1)]
     spike_steps = [int(kl.steps[s.index]) for s in spikes]
     near = [
         s.value
@@ -343,16 +339,13 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
 
 def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
-    scale_before = np.concatenate((np.full(JUMP_POINTS, np.inf), scale[:-JUMP_POINTS]))[
-        : scale.size
-    ]
-    # A first reward after none has no scale to be compared with.
-    # Tenfold within five points: the scale of returns changed.
+    scale_before = np.concatenate((np.full(SIDE_POINTS, np.inf), scale[:-SIDE_POINTS]))
+    scale_before = scale_before[: scale.size]
+    # Tenfold, and not a first reward after none, which has no scale to be compared with.
     jumped = (scale > 10.0 * scale_before) & (scale_before > np.finfo(np.float64).tiny)
-    rows = np.flatnonzero((series.values > limit) & jumped)
-    if not rows.size or not crowd(
-        np.flatnonzero(series.values > limit), CROWD_POINTS, CROWD_WINDOW
-    ):
+    above = series.values > limit
+    rows = np.flatnonzero(above & jumped)
+    if not rows.size or not crowd(np.flatnonzero(above), CROWD_POINTS, CROWD_WINDOW):
         return Clear()
     first = int(rows[0])
     onset_step, highest = int(series.steps[first]), float(series.values[first:].max())
@@ -361,7 +354,7 @@ def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array)
     evidence = ("a reward whose scale was changed does that; so does a first success", *evidence)
     return Finding(
         f"the value loss jumps from {level:.3g} to {highest:.3g} as the returns' scale does, from "
-        f"{scale_before[first]:.3g} to {scale[first]:.3g} within {JUMP_POINTS} points",
+        f"{scale_before[first]:.3g} to {scale[first]:.3g} within {SIDE_POINTS} points",
         severity=Severity.NOTE,
         metric=LOSS.name,
         began=onset_step,

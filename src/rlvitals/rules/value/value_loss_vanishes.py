@@ -46,6 +46,7 @@ from rlvitals.rules.falling import fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import HEAD, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
+from rlvitals.rules.value.critic_explains_nothing import UNDEFINED_EXPLAINED_VARIANCE
 from rlvitals.types import Series, Trace
 
 Array = NDArray[np.float64]
@@ -61,7 +62,6 @@ MIN_RETURN_SPREAD = Threshold(
 )
 MIN_VANISHED_POINTS = 20  # points: its start, and a window after it
 MIN_START_POINTS = 5  # points of its start, at least
-ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
 MAJORITY_OF_ESTIMATES = 0.5  # of the estimates
 RELEARNING_POINTS = 10  # points within which a critic learns what little is left
 
@@ -127,7 +127,7 @@ def _get_explained_variance(trace: Trace, stretch: Stretch) -> Array:
 def _targets(trace: Trace, returns: Array, explained: Array) -> _Targets:
     largest = float(np.abs(returns).max(initial=0.0))
     spread = float(np.std(returns)) / largest if largest > 0 else 0.0
-    absurd = ~(explained > ABSURD)  # NaN too
+    absurd = ~(explained > UNDEFINED_EXPLAINED_VARIANCE)  # NaN too
     return _Targets(
         spread,
         spread >= MIN_RETURN_SPREAD.on(trace),
