@@ -62,13 +62,10 @@ def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     took = int(series.steps[end_index]) - int(series.steps[visible_index])
     # A row in which no episode ended repeats the one before: it does not count.
     moved = np.cumsum(np.diff(values[start - 1 :]) != 0)
-    late = (
-        moved[max(visible_index - start, 0)]
-        - moved[max(min(index - start, visible_index - start), 0)]
-        > PROMPT_POINTS
-    )
-    slow = moved[end_index - start] - moved[visible_index - start] > PROMPT_POINTS
-    soon = after[moved - moved[visible_index - start] <= PROMPT_POINTS]
+    visible, end = visible_index - start, end_index - start
+    late = moved[visible] - moved[min(index - start, visible)] > PROMPT_POINTS
+    slow = moved[end] - moved[visible] > PROMPT_POINTS
+    soon = after[moved - moved[visible] <= PROMPT_POINTS]
     return Fall(
         before,
         low,

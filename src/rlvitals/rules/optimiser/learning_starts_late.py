@@ -53,7 +53,7 @@ from rlvitals.types import Profile, Trace
 MAX_START_SHARE = Threshold(
     "learning-starts-late.share", 0.5, "share of the run before the first update"
 )
-LEARNING_METRIC_NAMES = (UPDATES.name, VALUE_LOSS.name, LOSS.name)
+LEARNING_METRICS = (UPDATES.name, VALUE_LOSS.name, LOSS.name)
 
 
 def check(trace: Trace) -> Answer:
@@ -62,15 +62,12 @@ def check(trace: Trace) -> Answer:
     if picked is None:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     # Some programs write a loss of 0 until the replay buffer holds a batch.
-    logged = [
-        s
-        for name in LEARNING_METRIC_NAMES
-        if (s := trace.get(name)) is not None and s.finite().values.any()
-    ]
+    numbers = (trace.numbers(name) for name in LEARNING_METRICS)
+    logged = [s for s in numbers if s is not None and s.values.any()]
     if not logged:
         lacks = describe_absence(trace, "no update is logged", VALUE_LOSS, POLICY_LOSS)
         return _no_update(trace) or Undecided(lacks, (UPDATES.name,))
-    first = min(int(s.finite().where(s.finite().values != 0).steps[0]) for s in logged)
+    first = min(int(s.where(s.values != 0).steps[0]) for s in logged)
     if trace.budget is None and goes_on(trace):
         return Undecided("the run goes on, and how long it will be is not known", ("total_steps",))
     first_step, step_count = trace.first_number, trace.last_step - trace.first_number
@@ -82,7 +79,7 @@ def check(trace: Trace) -> Answer:
         return Clear()
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    name = next(n for n in LEARNING_METRIC_NAMES if n in trace)
+    name = next(n for n in LEARNING_METRICS if n in trace)
     severity = weigh.severity(trend)
     if _never_rose(trace, trend, picked[1].until(first).values):
         severity, counter = Severity.WARNING, ()
@@ -106,7 +103,7 @@ def _no_update(trace: Trace) -> Finding | None:
     Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
     """
     epsilon, measured = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
-    zero = any(trace.numbers(name, 2 * LEAST) is not None for name in LEARNING_METRIC_NAMES)
+    zero = any(trace.numbers(name, 2 * LEAST) is not None for name in LEARNING_METRICS)
     is_missing = (
         measured is not None and measured.framework == "sb3" and LEARNING_RATE.name not in trace
     )
