@@ -169,8 +169,8 @@ def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
             continue
         levels = float(values[0]), float(values[-1]), float(values.max())
         if levels[1] - levels[0] > MIN_ANSWER_GAIN and order_chance(values) <= 0.01:
-            why = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
-            yield Standing("rising", name, why, *levels)
+            reason = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
+            yield Standing("rising", name, reason, *levels)
 
 
 def _evaluated_names(trace: Trace) -> tuple[str, ...]:
@@ -219,8 +219,10 @@ def _constant_standing(trace: Trace, name: str, series: Series) -> Standing | No
     if too_early(trace):
         return None
     level = float(series.values[0])
-    why = f"is {level:.3g} in all {len(series):,} rows: no answer was ever right"
-    return Standing("flat", name, why, level, level, level, 0.0, 0.0, MIN_ANSWER_GAIN, "any at all")
+    reason = f"is {level:.3g} in all {len(series):,} rows: no answer was ever right"
+    return Standing(
+        "flat", name, reason, level, level, level, 0.0, 0.0, MIN_ANSWER_GAIN, "any at all"
+    )
 
 
 def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None) -> Standing:
@@ -235,36 +237,38 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
         return trend
     change = gain(during.values)
     if change is not None:
-        judged = _by_levels(trace, trend, during, change)
+        new_trend = _by_levels(trace, trend, during, change)
     elif trend.state == "unknown" and rises_steadily(during.values):  # too few rows for stretches
-        judged = replace(trend, state="rising", why="")
+        new_trend = replace(trend, state="rising", why="")
     elif rises_at_once(during.values, SMALL_EFFECT_SD * single_sd(trace, trend.metric, during)):
-        judged = replace(trend, state="holding its best", why="")
+        new_trend = replace(trend, state="holding its best", why="")
     else:
-        judged = trend
-    if judged is not trend or since is not None:
-        return judged
+        new_trend = trend
+    if new_trend is not trend or since is not None:
+        return new_trend
     return level_standing(trace, trend, during, response_sd_of(trace, trend.metric, during))
 
 
 def _by_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> Standing:
     """Judge by the first and last levels of batches; return `trend` itself where they tell less."""
-    share, between = is_share(trend.metric), is_unit_interval(during)
+    share, in_unit_interval = is_share(trend.metric), is_unit_interval(during)
     full = int((during.values == 1).sum())  # batches that earned 1 in every response
-    solved = min(change.first, change.last) >= MIN_SOLVED_LEVEL and not change.falls
-    if between and solved and (share or MIN_FULL_BATCHES <= full <= MIN_SOLVED_LEVEL * len(during)):
+    is_solved = min(change.first, change.last) >= MIN_SOLVED_LEVEL and not change.falls
+    if (
+        in_unit_interval
+        and is_solved
+        and (share or MIN_FULL_BATCHES <= full <= MIN_SOLVED_LEVEL * len(during))
+    ):
         return replace(trend, state="at its ceiling", why="")
-    if share and between:
+    if share and in_unit_interval:
         min_gain = MIN_ANSWER_GAIN
     else:
         # What is proven counts if it is a tenth of the first level, however rewards scatter.
-        small, start = (
-            SMALL_EFFECT_SD * single_sd(trace, trend.metric, during),
-            OF_THE_START * change.first,
-        )
-        min_gain = min(small, abs(start)) if start else small
-    proven = change.proven or trend.low > 0 or rises_steadily(during.values)
-    if proven and change.size >= min_gain and not change.falls:
+        min_effect = SMALL_EFFECT_SD * single_sd(trace, trend.metric, during)
+        start = OF_THE_START * change.first
+        min_gain = min(min_effect, abs(start)) if start else min_effect
+    is_proven = change.proven or trend.low > 0 or rises_steadily(during.values)
+    if is_proven and change.size >= min_gain and not change.falls:
         return replace(trend, state="rising" if change.goes_on else "holding its best", why="")
     if (
         trend.state == "flat"
@@ -328,8 +332,8 @@ def by_pairs(trace: Trace) -> Standing | None:
             continue
         trend = replace(standing(isolate_outcome(trace, SUCCESS_RATE.name, series)), metric=name)
         trend = by_batches(trace, trend, series, None)
-        lost = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
-        if trend.improves or trend.state == "holding its best" or lost:
+        is_falling = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
+        if trend.improves or trend.state == "holding its best" or is_falling:
             return trend
     return margin_standing(trace) or few_pair_evaluations(trace)
 
@@ -347,8 +351,8 @@ def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
         return lost_since(trace, trend, picked[1])
     if trend.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
         return replace(trend, state="holding its best", why="")
-    proven = trend.improves and (trend.low > 0 or trend.state == "at its ceiling")
-    if not proven and no_movement(trace) is not None:
+    is_proven = trend.improves and (trend.low > 0 or trend.state == "at its ceiling")
+    if not is_proven and no_movement(trace) is not None:
         return replace(trend, state="flat", why="")  # one policy throughout: all else is noise
     values = picked[1].values
     if trend.metric == REWARD.name and len(values) < LONG_CURVE:

@@ -130,10 +130,10 @@ def precision(columns: Sequence[Floats]) -> float:
     """Return the relative precision of sums of these columns [n]: bfloat16's or float32's."""
     values = np.concatenate(columns) if columns else np.zeros(0)
     values = values[np.isfinite(values) & (values != 0)]
-    short = values.astype(np.float32)
-    halves = (short.view(np.uint32) & 0xFFFF) == 0  # the bits of a float32 that bfloat16 lacks
-    written = values == short  # rounded to a float32 at all
-    coarse = halves & written & (values != np.rint(values))
+    singles = values.astype(np.float32)
+    halves = (singles.view(np.uint32) & 0xFFFF) == 0  # the bits of a float32 that bfloat16 lacks
+    is_single = values == singles  # rounded to a float32 at all
+    coarse = halves & is_single & (values != np.rint(values))
     # Half of a bfloat16 column's values lack the lower bits.
     return BFLOAT16_SUM_ERROR if values.size and float(coarse.mean()) >= 0.5 else FLOAT32_SUM_ERROR
 
@@ -161,8 +161,8 @@ def books(  # noqa: PLR0913 - the fields of one noun, each named at its call
     terms = [weight * column for column, weight in parts]
     right = np.sum(terms, axis=0)
     size = size_of(left, terms)
-    written = rounding(left) + np.sum([np.abs(w) * rounding(c) for c, w in parts], axis=0)
-    off = np.zeros_like(left) if counts else written
+    rounding_error = rounding(left) + np.sum([np.abs(w) * rounding(c) for c, w in parts], axis=0)
+    off = np.zeros_like(left) if counts else rounding_error
     relative = precision([left, *(c for c, _ in parts)]) if exact is None else exact
     # A sum of terms near 1 that cancel is as inexact as they are, however small it comes out.
     usual = 0.1 * float(np.median(size)) if size.size else 0.0

@@ -67,9 +67,9 @@ def plainly_lost(name: str, values: Array, course: Course) -> bool:
         return False
     start = len(values) - (len(course.blocks) - course.peak) * course.width
     half = course.width // 2
-    around = values[max(start - half, 0) : start + course.width + half + 1]
+    peak_values = values[max(start - half, 0) : start + course.width + half + 1]
     end = values[-LAST * course.width :]
-    drop = (median(around) or 0.0) - (median(end) or 0.0)
+    drop = (median(peak_values) or 0.0) - (median(end) or 0.0)
     return drop >= MIN_LOSS_SDS * max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
 
 
@@ -129,9 +129,9 @@ def judge_unclear(trace: Trace, trend: Standing, series: Series) -> Standing:
     if falls_short or plainly_falls(values, max(trend.material, swing)) or stays_uniform(trace):
         return replace(trend, state="flat", why="")
     for judge in (_below_start, early_level):
-        judged = judge(trace, trend, series)
-        if judged is not trend:
-            return judged
+        judgement = judge(trace, trend, series)
+        if judgement is not trend:
+            return judgement
     blocks = by_blocks(trace, trend, values)
     if blocks.state == "fallen back" and blocks.best - blocks.last < swing:
         return replace(
@@ -187,8 +187,8 @@ def _flat_by_line(trace: Trace, trend: Standing, series: Series) -> Standing | N
     """
     values = series.values
     level, line = outcome_change(values), line_gain(values)
-    moved = trend.low > 0 or trend.last - trend.first > trend.material
-    if level is None or line is None or moved or level.stands_out:
+    has_moved = trend.low > 0 or trend.last - trend.first > trend.material
+    if level is None or line is None or has_moved or level.stands_out:
         return None
     gain, half = line
     course = course_of(values)

@@ -102,8 +102,8 @@ def plainly_falls(values: Array, material: float) -> bool:
     loss = (median(head) or 0.0) - (median(tail) or 0.0)
     noise = noise_sd(values) or 0.0
     gain = float(values.max()) - (median(head) or 0.0)
-    falls = bool(tail.max() < head.min()) and gain < loss
-    return falls and loss >= max(PLAIN_CHANGE_FACTOR * material, PLAIN_CHANGE_SDS * noise)
+    is_falling = bool(tail.max() < head.min()) and gain < loss
+    return is_falling and loss >= max(PLAIN_CHANGE_FACTOR * material, PLAIN_CHANGE_SDS * noise)
 
 
 def never_better(values: Array, first: float, last: float, material: float) -> bool:

@@ -39,8 +39,8 @@ def memory(trace: Trace, name: str, step: int) -> float:
 
 def episodes(trace: Trace, name: str) -> float:
     """Return the number of episodes that each value of an outcome is a mean over."""
-    measured = trace.measured.get(name)
-    return trace.number("stats_window_size") or (1 if measured is None else measured.window)
+    source = trace.measured.get(name)
+    return trace.number("stats_window_size") or (1 if source is None else source.window)
 
 
 def window_points(trace: Trace, name: str, series: Series) -> float | None:
@@ -56,8 +56,8 @@ def window_points(trace: Trace, name: str, series: Series) -> float | None:
 
 def describe_measure(trace: Trace, name: str) -> str:
     """Return a metric's name, its key and how it is measured; empty where no table knows it."""
-    measured = trace.measured.get(name)
-    return "" if measured is None else f"{name} {measured.key} {measured.how}"
+    source = trace.measured.get(name)
+    return "" if source is None else f"{name} {source.key} {source.how}"
 
 
 def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
@@ -153,12 +153,12 @@ def window_levels(trace: Trace, name: str, series: Series) -> WindowLevels | Non
     sd *= math.sqrt(episodes_per_point(trace, name, series))
     if window <= 1 or lengths is None or trace.step_unit == "episodes" or not sd > 0:
         return None
-    ended = _count_episodes(series, lengths)
-    counted = np.flatnonzero(ended >= min(MIN_LEVEL_EPISODES, window))
-    if not counted.size or ended[-1] < MIN_FILLED_WINDOWS * window:
+    episode_counts = _count_episodes(series, lengths)
+    rows = np.flatnonzero(episode_counts >= min(MIN_LEVEL_EPISODES, window))
+    if not rows.size or episode_counts[-1] < MIN_FILLED_WINDOWS * window:
         return None
-    start = int(counted[0])
-    count = min(float(ended[start]), window)
+    start = int(rows[0])
+    count = min(float(episode_counts[start]), window)
     values = series.values[start:]
     return WindowLevels(
         float(values[0]),
@@ -172,6 +172,6 @@ def window_levels(trace: Trace, name: str, series: Series) -> WindowLevels | Non
 
 def _count_episodes(series: Series, lengths: Series) -> Array:
     """Return how many episodes had ended at each point."""
-    at = np.clip(np.searchsorted(lengths.steps, series.steps, side="right") - 1, 0, None)
-    each = np.maximum(lengths.values[at], 1.0)
+    length_rows = np.clip(np.searchsorted(lengths.steps, series.steps, side="right") - 1, 0, None)
+    each = np.maximum(lengths.values[length_rows], 1.0)
     return np.asarray(np.cumsum(np.diff(series.steps, prepend=0) / each))

@@ -57,27 +57,28 @@ def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
         return None
     visible_index = start + int(np.argmax(_stays(after < before - VISIBLE_LOSS_SHARE * loss)))
     end_index = start + int(np.argmax(after < before - COMPLETE_LOSS_SHARE * loss))
-    forgets = memory(trace, name, int(series.steps[end_index]))
+    memory_steps = memory(trace, name, int(series.steps[end_index]))
     span = int(series.steps[visible_index]) - step
-    took = int(series.steps[end_index]) - int(series.steps[visible_index])
+    duration = int(series.steps[end_index]) - int(series.steps[visible_index])
     # A row in which no episode ended repeats the one before: it does not count.
-    moved = np.cumsum(np.diff(values[start - 1 :]) != 0)
+    changes = np.cumsum(np.diff(values[start - 1 :]) != 0)
     visible, end = visible_index - start, end_index - start
-    late = moved[visible] - moved[min(index - start, visible)] > PROMPT_POINTS
-    slow = moved[end] - moved[visible] > PROMPT_POINTS
-    soon = after[moved - moved[visible] <= PROMPT_POINTS]
+    is_late = changes[visible] - changes[min(index - start, visible)] > PROMPT_POINTS
+    is_slow = changes[end] - changes[visible] > PROMPT_POINTS
+    first_values = after[changes - changes[visible] <= PROMPT_POINTS]
     return Fall(
         before,
         low,
         float(np.median(after[-OUTCOME_LEVEL_POINTS:])),
         int(series.steps[visible_index]),
-        round(VISIBLE_LOSS_SHARE * forgets),
+        round(VISIBLE_LOSS_SHARE * memory_steps),
         # A level in the 20 points before was higher by a fifth of the loss.
         earlier=_highest(values[max(start - 20, 0) : start]) - before > 0.2 * loss,
-        late=bool(late) and span > VISIBLE_LOSS_SHARE * forgets,
+        late=bool(is_late) and span > VISIBLE_LOSS_SHARE * memory_steps,
         # 1.5 times as long as bad episodes alone would take to show as much of the loss.
-        slow=bool(slow) and took > 1.5 * (COMPLETE_LOSS_SHARE - VISIBLE_LOSS_SHARE) * forgets > 0,
-        half=before - float(soon.min()) >= loss / 2,
+        slow=bool(is_slow)
+        and duration > 1.5 * (COMPLETE_LOSS_SHARE - VISIBLE_LOSS_SHARE) * memory_steps > 0,
+        half=before - float(first_values.min()) >= loss / 2,
     )
 
 

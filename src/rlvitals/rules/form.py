@@ -28,8 +28,8 @@ def describe_form_gain(trace: Trace) -> str:
     gain = _form(trace) if trace.profile in kinds.LANGUAGE else None
     if gain is None:
         return ""
-    name, before, after = gain
-    form = f"The form of the answers improved ({label(name)} {before:.3g} -> {after:.3g})"
+    name, first, last = gain
+    form = f"The form of the answers improved ({label(name)} {first:.3g} -> {last:.3g})"
     trend = learning_trend(trace)
     if not (trend.metric in SHARES or checks_the_answer(trend.metric)):
         return f"{form}; whether they are right is not logged."
@@ -75,8 +75,8 @@ def _gain(series: Series) -> tuple[float, float] | None:
     levels = first_last_change(series.values)
     if len(series) < LEAST or levels is None:
         return None
-    before, after = float(np.mean(series.values[:UNTRAINED_POINTS])), levels[1]
+    first, last = float(np.mean(series.values[:UNTRAINED_POINTS])), levels[1]
     scale = max(1.0, float(np.abs(series.values).max()))
     error = (noise_sd(series.values) or 0.0) / UNTRAINED_POINTS**0.5
     # Two standard errors of the first level.
-    return (before, after) if after - before >= max(OF_A_SHARE * scale, 2.0 * error) else None
+    return (first, last) if last - first >= max(OF_A_SHARE * scale, 2.0 * error) else None

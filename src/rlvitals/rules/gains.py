@@ -90,26 +90,25 @@ def gain(values: Array) -> Gain | None:
     noise = max(scatter, noise_sd(course) or 0.0, rounding)
     levels = np.convolve(course, np.full(LEVEL_BLOCKS, 1 / LEVEL_BLOCKS), mode="valid")
     # Levels of three blocks, and of one against three.
-    three, single_error = (
-        noise * math.sqrt(2 / LEVEL_BLOCKS),
-        noise * math.sqrt(1 + 1 / LEVEL_BLOCKS),
-    )
+    level_error = noise * math.sqrt(2 / LEVEL_BLOCKS)
+    single_error = noise * math.sqrt(1 + 1 / LEVEL_BLOCKS)
     early_level, start, last = float(levels[0]), float(course[0]), float(levels[-1])
-    rose = (
-        last - early_level > MIN_GAIN_ERRORS * three
+    is_proven = (
+        last - early_level > MIN_GAIN_ERRORS * level_error
         or last - start > MIN_GAIN_ERRORS * single_error
     )
     best = float(levels.max())
     middle = float(levels[len(levels) // 2])
-    below_best = best - last > (MIN_GAIN_ERRORS + 1) * three  # the best is chosen for being best
+    # One error more: the best is chosen for being best.
+    below_best = best - last > (MIN_GAIN_ERRORS + 1) * level_error
     return Gain(
         first=min(early_level, start),
         last=last,
         best=best,
-        error=three,
-        proven=bool(rose and last > start),
-        goes_on=last - middle > INTERVAL_ERRORS * three,
-        falls=bool(below_best or early_level - last > MIN_GAIN_ERRORS * three),
+        error=level_error,
+        proven=bool(is_proven and last > start),
+        goes_on=last - middle > INTERVAL_ERRORS * level_error,
+        falls=bool(below_best or early_level - last > MIN_GAIN_ERRORS * level_error),
     )
 
 
@@ -166,9 +165,11 @@ def rises_at_once(values: Array, min_gain: float) -> bool:
     after, width = values[count // 3 :], count // 3
     scatter = float(after.std(ddof=1))
     error = scatter * math.sqrt(1 / 2 + 1 / width)
-    gained = float(values[-width:].mean() - values[:2].mean())
-    stays = float(after[:width].mean()) - float(values[-width:].mean()) <= INTERVAL_ERRORS * scatter
-    return stays and gained > max(t_quantile(0.999, len(after) - 1) * error, min_gain)
+    gain_size = float(values[-width:].mean() - values[:2].mean())
+    holds_level = (
+        float(after[:width].mean()) - float(values[-width:].mean()) <= INTERVAL_ERRORS * scatter
+    )
+    return holds_level and gain_size > max(t_quantile(0.999, len(after) - 1) * error, min_gain)
 
 
 def level_standing(
@@ -182,8 +183,8 @@ def level_standing(
     are not proven equal, but gained little and exclude a large gain, are flat with a reason.
     """
     values = series.values
-    learned = learned_before(trace) or at_top(trace, 0)
-    if current.state != "unknown" or learned or too_early(trace):
+    reason = learned_before(trace) or at_top(trace, 0)
+    if current.state != "unknown" or reason or too_early(trace):
         return current
     if len(values) < MIN_LEVEL_BATCHES:
         return _few_batches_standing(current, values, response_sd)
@@ -199,9 +200,9 @@ def level_standing(
         return flat
     # Cohen 1988: what gained less than a small effect and excludes a large one shows no gain. A
     # medium one is excluded by means of hundreds of prompts alone.
-    small, large = 0.2 * response_sd, 0.8 * response_sd
+    small_effect, large_effect = 0.2 * response_sd, 0.8 * response_sd
     highest = max(levels.change_high, levels.best - levels.first)
-    if level and not levels.falls and levels.size <= small and highest <= large:
+    if level and not levels.falls and levels.size <= small_effect and highest <= large_effect:
         return no_gain(flat)
     return current
 
@@ -216,9 +217,9 @@ def _few_batches_standing(current: Standing, values: Array, response_sd: float) 
         return current
     first, last = change.first, change.last
     # What rises at once and then stays is a gain over the first rows alone.
-    gained = last - min(first, float(values[:2].mean())) > 0.2 * response_sd
-    sloped = abs(slope_errors(values)) >= MAX_LEVEL_SLOPE_ERRORS
-    if gained or sloped or change.high > MAX_FLAT_SD * response_sd:
+    has_gained = last - min(first, float(values[:2].mean())) > 0.2 * response_sd
+    has_slope = abs(slope_errors(values)) >= MAX_LEVEL_SLOPE_ERRORS
+    if has_gained or has_slope or change.high > MAX_FLAT_SD * response_sd:
         return current
     flat = replace(current, first=first, last=last, low=change.low, high=change.high)
     return no_gain(flat)
@@ -240,8 +241,8 @@ def flat_by_construction(trace: Trace, current: Standing) -> Standing:
 def selects_prompts(trace: Trace) -> bool:
     """Return True if prompts or groups are selected by reward, as settings or batch counts show."""
     for key, value in trace.settings.items():
-        on = str(value).lower() not in {"", "0", "0.0", "false", "none", "null"}
-        if on and any(term in str(key).lower() for term in FILTER_SETTINGS):
+        is_on = str(value).lower() not in {"", "0", "0.0", "false", "none", "null"}
+        if is_on and any(term in str(key).lower() for term in FILTER_SETTINGS):
             return True
     batches = trace.numbers(GENERATION_BATCHES.name)
     return batches is not None and float(np.median(batches.values)) > 1
@@ -278,8 +279,8 @@ def few_pair_evaluations(trace: Trace) -> Standing | None:
     if not more_pairs or order_chance(margin) > 0.01:  # as said
         return None
     first, last, best = float(share[0]), float(share[-1]), float(share.max())
-    why = f"rises over {len(share)} evaluations: {first:.4g} to {last:.4g}"
-    return Standing("rising", EVAL_ACCURACY.name, why, first, last, best)
+    reason = f"rises over {len(share)} evaluations: {first:.4g} to {last:.4g}"
+    return Standing("rising", EVAL_ACCURACY.name, reason, first, last, best)
 
 
 def order_chance(values: Array) -> float:
@@ -319,15 +320,15 @@ def late_answer_loss(values: Array) -> LateLoss | None:
     """
     if len(values) < MIN_LATE_BATCHES or values.min() < 0 or values.max() > 1:
         return None
-    late = late_loss(values)
-    min_loss = max(MIN_ANSWER_LOSS, MIN_ANSWER_ERRORS * late.error)
-    return late if late.loss >= min_loss and late.share >= MIN_ANSWER_SHARE else None
+    loss = late_loss(values)
+    min_loss = max(MIN_ANSWER_LOSS, MIN_ANSWER_ERRORS * loss.error)
+    return loss if loss.loss >= min_loss and loss.share >= MIN_ANSWER_SHARE else None
 
 
 def after_loss(trend: Standing, values: Array, *, late: bool) -> Standing:
     """Return the standing of shares of right answers [n] that were lost, early or late in a run."""
-    unproven = trend.state == "unknown" or likely_flat(trend)
-    levels = early_loss(values) if unproven else None
+    is_unproven = trend.state == "unknown" or likely_flat(trend)
+    levels = early_loss(values) if is_unproven else None
     if levels is not None:
         return replace(trend, state="falling", why="", first=levels[0], last=levels[1])
     loss = late_answer_loss(values) if late and trend.state != "falling" else None
@@ -346,8 +347,8 @@ def few_returns(trace: Trace) -> Standing | None:
     is_over = liveness(trace).live is False
     for name in (RETURN.name, EVAL_RETURN.name, REWARD.name):
         series = trace.numbers(name)
-        least = LEAST // 2 if is_over and name == EVAL_RETURN.name else LEAST - 2
-        if series is None or not least <= len(series) < LEAST or learned_before(trace):
+        min_points = LEAST // 2 if is_over and name == EVAL_RETURN.name else LEAST - 2
+        if series is None or not min_points <= len(series) < LEAST or learned_before(trace):
             continue
         if order_chance(series.values) <= 0.01:
             first, last, best = (float(v) for v in (*series.values[[0, -1]], series.values.max()))
@@ -369,8 +370,8 @@ def rising_evaluations(trace: Trace) -> Standing | None:
     thirds = np.array_split(series.values, 3)
     first, middle, last = (float(third.mean()) for third in thirds)
     scatter = math.sqrt(float(np.mean([third.var(ddof=1) for third in thirds])))
-    kept = last - first >= (1 - MIN_SHARE_LOST) * (max(middle, last) - first)
-    if not kept or last - first <= scatter or order_errors(series.values) < 2.58:
+    keeps_gain = last - first >= (1 - MIN_SHARE_LOST) * (max(middle, last) - first)
+    if not keeps_gain or last - first <= scatter or order_errors(series.values) < 2.58:
         return None
     return Standing("rising", EVAL_RETURN.name, "", first, last, float(series.values.max()))
 
@@ -387,5 +388,5 @@ def succeeds_throughout(trace: Trace) -> bool:
     shares = trace.numbers(SUCCESS_RATE.name, MIN_GAIN_POINTS)
     if shares is None or shares.values.min() < 0 or shares.values.max() > 1:
         return False
-    tenths = [part.mean() for part in np.array_split(shares.values, GAIN_BLOCKS)]
+    tenths = [tenth.mean() for tenth in np.array_split(shares.values, GAIN_BLOCKS)]
     return bool(np.mean(shares.values) >= MIN_SOLVED_LEVEL and min(tenths) >= MIN_TENTH_SOLVED)

@@ -109,11 +109,11 @@ def size_of(trace: Trace, evaluation: HeldOut) -> float | None:
     shares = evaluation.name != EVAL_LOSS.name and values.min() >= 0 and values.max() <= 1
     if not shares or seconds is None or speed is None:
         return None
-    took, rate = median(seconds.values), median(speed.values)
+    duration, rate = median(seconds.values), median(speed.values)
     # More samples are no size of an evaluation.
-    if took is None or rate is None or not 1 <= took * rate < 1e9:
+    if duration is None or rate is None or not 1 <= duration * rate < 1e9:
         return None
-    return float(round(took * rate))
+    return float(round(duration * rate))
 
 
 def error_of(share: float, size: float) -> float:
@@ -131,10 +131,10 @@ def worsens(trace: Trace, evaluation: HeldOut) -> str:
     blocks = block_means(better, width)
     drop = float(blocks[0] - blocks[-1])
     error = (noise_sd(better) or 0.0) * math.sqrt(2 / width)
-    proven = trend.state in ("falling", "fallen back")
+    is_proven = trend.state in ("falling", "fallen back")
     # Without a direction there is no scale either: a few evaluations are no evidence.
     # Or a fall by five standard errors.
-    if not proven and not (drop >= max(trend.material, 5.0 * error) and drop > 0):
+    if not is_proven and not (drop >= max(trend.material, 5.0 * error) and drop > 0):
         return ""
     first, last = evaluation.sign * float(blocks[0]), evaluation.sign * float(blocks[-1])
     return f"{evaluation.title} gets worse: {first:.3g} to {last:.3g}"

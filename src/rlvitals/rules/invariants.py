@@ -133,7 +133,7 @@ def single_update(trace: Trace) -> Reading | None:
     if not _one_update(trace):
         return None
     slack = BFLOAT16_RATIO_ERROR if trace.profile in kinds.LANGUAGE else FLOAT32_RATIO_ERROR
-    by = ("sb3", "cleanrl", "trl-ppo", "rlvitals-rlhf", "verl")
+    frameworks = ("sb3", "cleanrl", "trl-ppo", "rlvitals-rlhf", "verl")
     read = [
         Reading(metric.name, series, expected, slack)
         for metric, expected in (
@@ -143,7 +143,7 @@ def single_update(trace: Trace) -> Reading | None:
             (CLIP_FRACTION, 0.0),
             (CLIP_FRACTION_EFFECTIVE, 0.0),
         )
-        if (series := _from(trace, metric, by))
+        if (series := _from(trace, metric, frameworks))
     ]
     return max(read, key=lambda r: len(r.off), default=None)
 

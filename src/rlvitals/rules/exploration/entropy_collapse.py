@@ -131,11 +131,9 @@ def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
 
 def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     """Judge the outcome since the collapse, or over the whole run where that is too short."""
-    after, overall, verdict = (
-        standing(trace, since=stretch.start),
-        standing(trace),
-        verdict_trend(trace),
-    )
+    after = standing(trace, since=stretch.start)
+    overall = standing(trace)
+    verdict = verdict_trend(trace)
     if verdict.improves and verdict.last - verdict.first >= verdict.material:
         return verdict
     return overall if overall.improves or after.state == "unknown" else after
@@ -148,8 +146,8 @@ def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
         return False
     worst = int(kl.values.argmax())
     after = entropy.since(int(kl.steps[worst]) + 1).values
-    certain = len(after) >= len(entropy) / 2 and float(after.max()) <= 1e-3  # nats
-    return certain and float(kl.values[worst]) >= 1.0 and float(after.min()) >= 0
+    is_certain = len(after) >= len(entropy) / 2 and float(after.max()) <= 1e-3  # nats
+    return is_certain and float(kl.values[worst]) >= 1.0 and float(after.min()) >= 0
 
 
 def _keeps_gain(trace: Trace) -> bool:
@@ -161,9 +159,9 @@ def _keeps_gain(trace: Trace) -> bool:
     if picked is None or trace.profile not in kinds.CONTROL:
         return False
     material, _ = least_that_counts(trace, *picked)
-    late = trace.last_step - round(0.4 * (trace.last_step - trace.first_step))
-    settled = standing(trace, since=late).state not in {"falling", "fallen back"}
-    return settled and course_of(picked[1].values).keeps(material)
+    late_step = trace.last_step - round(0.4 * (trace.last_step - trace.first_step))
+    is_settled = standing(trace, since=late_step).state not in {"falling", "fallen back"}
+    return is_settled and course_of(picked[1].values).keeps(material)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
@@ -186,10 +184,10 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     subject = "entropy is" if nats else "the actions' standard deviation is"
     subject = "the entropy coefficient is" if name == ENTROPY_COEF.name else subject
     unit = " nats" if nats else ""
-    fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
+    fall_text = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
     low_text = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
-        f"{subject} {fell if last < 0.9 * first else low_text} and the outcome is "
+        f"{subject} {fall_text if last < 0.9 * first else low_text} and the outcome is "
         f"{'no better' if trend.stalls else 'not proven to be better'}",
         severity=_severity(trend, severe=severe, follows=follows or bool(stood)),
         metric=name,
@@ -221,8 +219,10 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
         return False
     best = float(course.blocks[course.peak])
     fall = last_stretch_below(series, best - OUTCOME_ONSET_SHARE * course.gain)
-    near = entropy.until(stretch.start).steps[-3:]  # rows: what falls together has one cause
-    return fall is not None and fall.start <= 2 * stretch.start - int(near[0])
+    steps_before = entropy.until(stretch.start).steps[
+        -3:
+    ]  # rows: what falls together has one cause
+    return fall is not None and fall.start <= 2 * stretch.start - int(steps_before[0])
 
 
 def _stood_at_best(trace: Trace) -> str:
@@ -236,12 +236,14 @@ def _stood_at_best(trace: Trace) -> str:
     name, series = picked
     course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
-    near = course.blocks >= float(course.blocks[course.peak]) - OUTCOME_ONSET_SHARE * course.loss
+    is_near_best = (
+        course.blocks >= float(course.blocks[course.peak]) - OUTCOME_ONSET_SHARE * course.loss
+    )
     ends = len(series) - 1 - course.width * np.arange(len(course.blocks))[::-1]  # of each block
-    rows = np.searchsorted(entropy.steps, series.steps[ends[near]], side="right") - 1
+    rows = np.searchsorted(entropy.steps, series.steps[ends[is_near_best]], side="right") - 1
     last = float(entropy.values[-MIN_LOW_UPDATES:].mean())
     low = entropy.values[rows[rows >= 0]] <= 2 * last
-    if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(near):
+    if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(is_near_best):
         return ""
     return f"with entropy below {2 * last:.2g} nats the outcome stood at its best"
 
@@ -252,10 +254,10 @@ def _low_temperature(trace: Trace, stretch: Stretch) -> list[str]:
     floor = TEMPERATURE.band(trace.profile).floor(trace)
     if temperature is None or floor is None:
         return []
-    late = temperature.since(stretch.start).finite().values
-    if not len(late) or late.mean() >= floor.value:
+    late_values = temperature.since(stretch.start).finite().values
+    if not len(late_values) or late_values.mean() >= floor.value:
         return []
-    sentence = f"the sampling temperature is low too ({late.mean():.2g})"
+    sentence = f"the sampling temperature is low too ({late_values.mean():.2g})"
     return [f"{sentence}: lower qps_sensitivity or raise min_temperature"]
 
 

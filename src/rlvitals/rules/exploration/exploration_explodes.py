@@ -93,8 +93,8 @@ def check(trace: Trace) -> Answer:
     measures = [measure for way in ways if (measure := way(trace)) is not None]
     if not measures:
         return Undecided("actions are discrete, or their number of dimensions is not known")
-    grown = next((measure for measure in measures if isinstance(measure, _Grown)), None)
-    return Clear() if grown is None else _finding(trace, grown)
+    growth = next((measure for measure in measures if isinstance(measure, _Grown)), None)
+    return Clear() if growth is None else _finding(trace, growth)
 
 
 def _width(trace: Trace) -> _Grown | Clear | None:
@@ -221,28 +221,28 @@ def _lasting(series: Series, limit: float, first: float) -> Stretch | None:
     return stretch if above_start is None else replace(stretch, start=above_start.start)
 
 
-def _finding(trace: Trace, grown: _Grown) -> Finding:
-    trend = standing(trace, since=grown.stretch.start)
+def _finding(trace: Trace, growth: _Grown) -> Finding:
+    trend = standing(trace, since=growth.stretch.start)
     if trend.state == "unknown":
         trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    severity = weigh.severity(trend, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
-    if grown.throughout and ends_far(trace):
+    severity = weigh.severity(trend, unknown=Severity.WARNING if growth.certain else Severity.NOTE)
+    if growth.throughout and ends_far(trace):
         severity = Severity.WARNING
-    if lost_before(trace, grown.stretch.start):
+    if lost_before(trace, growth.stretch.start):
         severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")
-    elif with_it(trace, grown.stretch.start):
+    elif with_it(trace, growth.stretch.start):
         reason = "the outcome fell no later: what broke it may have done this too"
         severity, counter = Severity.NOTE, (*counter, reason)
-    subject = "actions drown in noise" if grown.throughout else "exploration grows without end"
+    subject = "actions drown in noise" if growth.throughout else "exploration grows without end"
     return Finding(
-        f"{subject}: {grown.sentence}",
+        f"{subject}: {growth.sentence}",
         severity=severity,
-        metric=grown.metric,
-        began=grown.stretch.start,
-        ended=grown.stretch.end,
-        observed=grown.stretch.worst,
-        bound=grown.limit,
+        metric=growth.metric,
+        began=growth.stretch.start,
+        ended=growth.stretch.end,
+        observed=growth.stretch.worst,
+        bound=growth.limit,
         evidence=evidence,
         counter=counter,
     )

@@ -124,8 +124,8 @@ def _judge_outcome(trace: Trace, exploration: _Kept) -> Answer:
     if _never_chose(trace) and not weigh.content(verdict_trend(trace)):
         result = "the policy acts at random from the first row to the last"
         return _finding(trace, exploration, trend, share, result)
-    short = share is not None and share < NO_PROGRESS_SHARE
-    if trend.state == "holding its best" or not (trend.stalls or short):
+    is_unsolved = share is not None and share < NO_PROGRESS_SHARE
+    if trend.state == "holding its best" or not (trend.stalls or is_unsolved):
         return Undecided(f"exploration goes on, but {trend.sentence}", ("outcome/return",))
     return _finding(trace, exploration, trend, share)
 
@@ -138,26 +138,30 @@ def _epsilon(trace: Trace) -> _Kept | Clear | None:
     series = trace.get(EPSILON.name)
     if series is None or len(series := series.finite()) < LEAST:
         return None
-    late = _second_half(trace, series).values
-    level = median(late)
-    if level is None or level < MAX_LATE_EPSILON.on(trace) or late[-1] < MAX_LATE_EPSILON.on(trace):
+    late_values = _second_half(trace, series).values
+    level = median(late_values)
+    if (
+        level is None
+        or level < MAX_LATE_EPSILON.on(trace)
+        or late_values[-1] < MAX_LATE_EPSILON.on(trace)
+    ):
         return Clear()
     lowest = int(series.values.argmin())
     # Twice its lowest: it was small, and is large again.
-    rose = bool(late[-1] >= 2.0 * series.values[lowest])
-    stands = rose or bool(late[-1] >= UNCHANGED_SHARE * series.values[0])
-    does = "as at the start" if stands else f"from {series.values[0]:.3g} at the start"
-    if rose:
+    has_risen = bool(late_values[-1] >= 2.0 * series.values[lowest])
+    is_unchanged = has_risen or bool(late_values[-1] >= UNCHANGED_SHARE * series.values[0])
+    does = "as at the start" if is_unchanged else f"from {series.values[0]:.3g} at the start"
+    if has_risen:
         does = f"after {series.values[lowest]:.0%}"
     high = last_stretch_above(series, MAX_LATE_EPSILON.on(trace))
-    onset_step = high.start if rose and high is not None else int(series.steps[0])
+    onset_step = high.start if has_risen and high is not None else int(series.steps[0])
     return _Kept(
         EPSILON.name,
         onset_step,
         level,
         MAX_LATE_EPSILON.bound(trace, "default: every second action"),
-        f"{late[-1]:.0%} of the actions are still random, {does}",
-        stands,
+        f"{late_values[-1]:.0%} of the actions are still random, {does}",
+        is_unchanged,
         (
             "epsilon's schedule does not decay within this run",
             "a final epsilon that was left at its start",
@@ -170,13 +174,13 @@ def _entropy(trace: Trace) -> _Kept | Clear | None:
     series, highest = trace.get(ENTROPY.name), max_entropy(trace)
     if series is None or highest is None or len(series := series.finite()) < LEAST:
         return None
-    late = _second_half(trace, series)
-    if len(late) < LEAST // 2:
+    late_series = _second_half(trace, series)
+    if len(late_series) < LEAST // 2:
         return None
     coef = trace.number("entropy_coef") or 0.0
-    share = float(np.median(late.values)) / highest.value
+    share = float(np.median(late_series.values)) / highest.value
     high = MAX_ENTROPY_SHARE.bound(trace, f"of ln(actions), {highest.origin}")
-    if share <= high.value and (share <= MAX_SETTLED_ENTROPY or _falls(late)):
+    if share <= high.value and (share <= MAX_SETTLED_ENTROPY or _falls(late_series)):
         return Clear()
     # A higher coefficient is a cause by itself.
     causes = [] if coef < 0.05 else [f"the entropy coefficient, {coef:g}, is too high"]
@@ -195,17 +199,17 @@ def _entropy(trace: Trace) -> _Kept | Clear | None:
         int(series.steps[0]) if undecided_stretch is None else undecided_stretch.start,
         share,
         limit,
-        f"the policy is still {share:.1%} of uniform ({late.values[-1]:.3g} of "
+        f"the policy is still {share:.1%} of uniform ({late_series.values[-1]:.3g} of "
         f"{highest.value:.3g} nats)",
         stands=True,
         causes=tuple(causes),
     )
 
 
-def _falls(late: Series) -> bool:
-    middle = len(late) // 2
-    before, after = median(late.values[:middle]), median(late.values[middle:])
-    return before is None or after is None or after < UNCHANGED_SHARE * before
+def _falls(series: Series) -> bool:
+    middle = len(series) // 2
+    first, last = median(series.values[:middle]), median(series.values[middle:])
+    return first is None or last is None or last < UNCHANGED_SHARE * first
 
 
 def _bonus(trace: Trace) -> _Kept | Clear | None:
@@ -217,10 +221,13 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
     coef = coef.finite()
     if len(coef) < LEAST or np.ptp(coef.values) > 0:
         return None  # tuned: whether it runs away is another rule's business
-    late = [median(np.abs(_second_half(trace, s).finite().values)) for s in (returns, length)]
-    if late[0] is None or not late[1] or not late[0]:
+    late_medians = [
+        median(np.abs(_second_half(trace, s).finite().values)) for s in (returns, length)
+    ]
+    if late_medians[0] is None or not late_medians[1] or not late_medians[0]:
         return None
-    paid, bonus = late[0] / late[1], float(coef.values[0]) * env.action_dim * math.log(2)
+    paid = late_medians[0] / late_medians[1]
+    bonus = float(coef.values[0]) * env.action_dim * math.log(2)
     limit = MAX_BONUS_RATIO.bound(trace, "default: as much as the task pays")
     if bonus <= limit.value * paid:
         return Clear()
@@ -238,14 +245,14 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
 def _drift(trace: Trace) -> _Kept | Clear | None:
     """Compare the way that all updates went with the distance they came to."""
     entropy, kl = (trace.numbers(metric.name, LEAST) for metric in (ENTROPY, APPROX_KL))
-    most = max_entropy(trace)
-    if entropy is None or kl is None or most is None or len(kl) < MIN_WANDERING_UPDATES:
+    ceiling = max_entropy(trace)
+    if entropy is None or kl is None or ceiling is None or len(kl) < MIN_WANDERING_UPDATES:
         return None
     if "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", ""):
         return None
     level = float(np.median(entropy.tail(max(len(entropy) // 10, 3)).values))
-    way, distance = float(np.abs(kl.values).sum()), most.value - level
-    share = level / most.value
+    way, distance = float(np.abs(kl.values).sum()), ceiling.value - level
+    share = level / ceiling.value
     if share < MIN_WANDERING_ENTROPY or distance >= MAX_DRIFT.value * way:
         return Clear()
     return _Kept(
@@ -254,7 +261,7 @@ def _drift(trace: Trace) -> _Kept | Clear | None:
         distance / way,
         MAX_DRIFT,
         f"updates of {way:.3g} nats in all leave the policy {max(distance, 0.0):.2g} nats from "
-        f"uniform ({share:.1%} of {most.value:.3g})",
+        f"uniform ({share:.1%} of {ceiling.value:.3g})",
         stands=True,
         causes=(
             "updates without direction: advantages or actions that belong to other samples",

@@ -91,7 +91,7 @@ def _outcome(trace: Trace, onset_step: int) -> Standing:
 
 def _report_jumps(trace: Trace, norms: Series, spikes: list[Spike], floor: float) -> Finding:
     indices = np.array([s.index for s in spikes])
-    often = crowd(indices, 3, 20)  # 3 jumps within 20 points are no outlier
+    are_crowded = crowd(indices, 3, 20)  # 3 jumps within 20 points are no outlier
     worst = max(spikes, key=lambda s: s.ratio)
     times = f"{indices.size} such jumps" if indices.size > 1 else "the only such jump"
     summary = (
@@ -100,7 +100,7 @@ def _report_jumps(trace: Trace, norms: Series, spikes: list[Spike], floor: float
     )
     limit = _limit(trace, worst.baseline, floor, "median")
     return _finding(
-        trace, norms, (int(indices[0]), int(indices[-1])), summary, limit, worst.value, often
+        trace, norms, (int(indices[0]), int(indices[-1])), summary, limit, worst.value, are_crowded
     )
 
 
@@ -138,13 +138,13 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     onset_step = int(norms.steps[span[0]])
     trend = _outcome(trace, onset_step)
     evidence, counter = weigh.sides(trend)
-    stalled = Severity.ERROR if trend.state == "falling" else Severity.WARNING
+    stall_severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     unknown = Severity.NOTE
-    if grew := _loss_grew(trace, onset_step):
-        evidence, unknown = (grew, *evidence), Severity.WARNING
+    if loss_text := _loss_grew(trace, onset_step):
+        evidence, unknown = (loss_text, *evidence), Severity.WARNING
     return Finding(
         summary,
-        severity=weigh.severity(trend, stalled, unknown) if often else Severity.NOTE,
+        severity=weigh.severity(trend, stall_severity, unknown) if often else Severity.NOTE,
         metric=GRAD_NORM.name,
         began=onset_step,
         ended=int(norms.steps[span[1]]),
@@ -160,11 +160,11 @@ def _loss_grew(trace: Trace, onset_step: int) -> str:
     loss = trace.get(LOSS.name)
     if trace.profile is not Profile.SUPERVISED or loss is None:
         return ""
-    before = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
-    after = median(loss.since(onset_step).values)
-    if before is None or after is None or not after > 1.5 * before > 0:  # x: a second witness
+    first = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
+    last = median(loss.since(onset_step).values)
+    if first is None or last is None or not last > 1.5 * first > 0:  # x: a second witness
         return ""
-    return f"the loss is {after:.3g} in the median of what follows, {before:.3g} before"
+    return f"the loss is {last:.3g} in the median of what follows, {first:.3g} before"
 
 
 RULE = Rule(

@@ -56,33 +56,34 @@ def check(trace: Trace) -> Answer:
     highest = float(np.abs(rates.values).max())
     if highest == 0:
         return _report_zero_rate(rates, 0, trace)
-    up = _jumps_up(rates, LEARNING_RATE_FACTOR.on(trace))
+    jump_rows = _jumps_up(rates, LEARNING_RATE_FACTOR.on(trace))
     if not _follows_kl(trace, rates):
         if (resume_jumps := _at_a_resume(trace, rates)) is not None:
             return _report_jump(trace, rates, resume_jumps)
-        if up.size:
-            return _report_jump(trace, rates, up)
-    on = np.flatnonzero(np.abs(rates.values) > 1e-9 * highest)  # schedules end at 0 or its rounding
-    first = int(on[-1]) + 1
+        if jump_rows.size:
+            return _report_jump(trace, rates, jump_rows)
+    # Schedules end at 0 or its rounding.
+    nonzero = np.flatnonzero(np.abs(rates.values) > 1e-9 * highest)
+    first = int(nonzero[-1]) + 1
     return _report_zero_rate(rates, first, trace) if _ends_early(trace, rates, first) else Clear()
 
 
 def _follows_kl(trace: Trace, rates: Series) -> bool:
     """Tell a rate that is steered: it goes up and down all along, by its KL or by restarts."""
-    grows, falls = np.diff(rates.values) > 0, np.diff(rates.values) < 0
-    steered = min(float(grows.mean()), float(falls.mean())) >= 0.1  # of the updates, each
-    return steered or trace.number("desired_kl") is not None
+    is_rise, is_fall = np.diff(rates.values) > 0, np.diff(rates.values) < 0
+    is_steered = min(float(is_rise.mean()), float(is_fall.mean())) >= 0.1  # of the updates, each
+    return is_steered or trace.number("desired_kl") is not None
 
 
 def _jumps_up(rates: Series, factor: float) -> np.typing.NDArray[np.int64]:
     """Return the indices after each jump, warm-up left out."""
     values = rates.values
     grows = values[1:] > values[:-1]
-    falls = np.flatnonzero(~grows)
-    warm = int(falls[0]) if falls.size else len(values)
+    fall_rows = np.flatnonzero(~grows)
+    warm = int(fall_rows[0]) if fall_rows.size else len(values)
     # A rate that stands still from the start has no warm-up: `falls` begins at once.
-    up = np.flatnonzero((values[1:] > factor * np.abs(values[:-1])) & grows) + 1
-    return up[up > warm]
+    jump_rows = np.flatnonzero((values[1:] > factor * np.abs(values[:-1])) & grows) + 1
+    return jump_rows[jump_rows > warm]
 
 
 def _at_a_resume(trace: Trace, rates: Series) -> np.typing.NDArray[np.int64] | None:
@@ -90,51 +91,55 @@ def _at_a_resume(trace: Trace, rates: Series) -> np.typing.NDArray[np.int64] | N
     for step in trace.lifecycle.seams:
         i = int(np.searchsorted(rates.steps, step))
         if 1 < i < len(rates):  # a warm-up from zero doubles in its second row
-            before, after = abs(float(rates.values[i - 1])), abs(float(rates.values[i]))
-            if max(before, after) >= RESUME_RATE_FACTOR * min(before, after) and before != after:
+            rate_before, rate_after = abs(float(rates.values[i - 1])), abs(float(rates.values[i]))
+            if (
+                max(rate_before, rate_after) >= RESUME_RATE_FACTOR * min(rate_before, rate_after)
+                and rate_before != rate_after
+            ):
                 return np.array([i], dtype=np.int64)
     return None
 
 
-def _restarts(rates: Series, up: np.typing.NDArray[np.int64]) -> bool:
+def _restarts(rates: Series, jump_rows: np.typing.NDArray[np.int64]) -> bool:
     """Tell a schedule with warm restarts: every jump goes back to the same rate."""
-    landed = rates.values[up]
+    new_rates = rates.values[jump_rows]
     # Restarts return to one rate, within a tenth.
-    return up.size > 1 and float(landed.max()) <= 1.1 * float(landed.min())
+    return jump_rows.size > 1 and float(new_rates.max()) <= 1.1 * float(new_rates.min())
 
 
-def _report_jump(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Finding:
-    first = int(up[0])
+def _report_jump(trace: Trace, rates: Series, jump_rows: np.typing.NDArray[np.int64]) -> Finding:
+    first = int(jump_rows[0])
     onset_step = int(rates.steps[first])
-    before, after = float(rates.values[first - 1]), float(rates.values[first])
-    followed = _spikes(trace, [int(rates.steps[i]) for i in up])
+    rate_before, rate_after = float(rates.values[first - 1]), float(rates.values[first])
+    spike_text = _spikes(trace, [int(rates.steps[i]) for i in jump_rows])
     trend = standing(trace, since=onset_step)
     evidence, counter = weigh.sides(trend)
-    often = f", the first of {up.size} such jumps" if up.size > 1 else ""
-    restarts = _restarts(rates, up)
+    count_text = f", the first of {jump_rows.size} such jumps" if jump_rows.size > 1 else ""
+    restarts = _restarts(rates, jump_rows)
     if restarts:
         counter = (*counter, "each jump goes back to the same rate: warm restarts, as scheduled")
     # Where nothing is logged that could spike, a rate that no network is trained with will do.
-    harmful = (followed or after > MAX_LEARNING_RATE.on(trace)) and not restarts
+    harmful = (spike_text or rate_after > MAX_LEARNING_RATE.on(trace)) and not restarts
     worse = harmful and not weigh.content(trend)
-    resumed = onset_step in trace.lifecycle.seams
+    at_resume = onset_step in trace.lifecycle.seams
     return Finding(
-        f"the learning rate jumps from {before:.3g} to {after:.3g} at step {onset_step:,}{often}",
+        f"the learning rate jumps from {rate_before:.3g} to {rate_after:.3g} "
+        f"at step {onset_step:,}{count_text}",
         severity=Severity.WARNING if worse else Severity.NOTE,
         metric=LEARNING_RATE.name,
         began=onset_step,
-        ended=int(rates.steps[int(up[-1])]),
-        observed=after,
+        ended=int(rates.steps[int(jump_rows[-1])]),
+        observed=rate_after,
         bound=LEARNING_RATE_FACTOR.bound(
-            trace, f"{LEARNING_RATE_FACTOR.on(trace):g} x the rate logged before", before
+            trace, f"{LEARNING_RATE_FACTOR.on(trace):g} x the rate logged before", rate_before
         )
-        if not resumed
+        if not at_resume
         else Bound(
-            RESUME_RATE_FACTOR * before, f"{RESUME_RATE_FACTOR:g} x the rate before the resume"
+            RESUME_RATE_FACTOR * rate_before, f"{RESUME_RATE_FACTOR:g} x the rate before the resume"
         ),
-        evidence=(*followed, *evidence),
+        evidence=(*spike_text, *evidence),
         counter=counter,
-        causes=(SCHEDULER_LOST_CAUSE, *RATE_JUMP_CAUSES[:2]) if resumed else (),
+        causes=(SCHEDULER_LOST_CAUSE, *RATE_JUMP_CAUSES[:2]) if at_resume else (),
     )
 
 
@@ -189,10 +194,8 @@ def _kl_is_zero(trace: Trace, onset_step: int) -> bool:
     kl = trace.numbers(APPROX_KL.name)
     if kl is None:
         return False
-    kl_after, kl_before = (
-        np.abs(kl.since(onset_step).values),
-        np.abs(kl.until(onset_step - 1).values),
-    )
+    kl_after = np.abs(kl.since(onset_step).values)
+    kl_before = np.abs(kl.until(onset_step - 1).values)
     if len(kl_after) < MIN_REMAINING_POINTS or not len(kl_before):
         return False
     return bool(kl_after.max() <= MAX_ROUNDED_KL < MIN_MOVED_KL <= float(np.median(kl_before)))

@@ -53,8 +53,8 @@ def check(trace: Trace) -> Answer:
         return Clear()
     if reason := too_early(trace):
         return Undecided(reason, ("total_steps",))
-    trend, judged = standing(trace), verdict_trend(trace)
-    trend = judged if trend.state == "unknown" else trend
+    trend, final_trend = standing(trace), verdict_trend(trace)
+    trend = final_trend if trend.state == "unknown" else trend
     share = way_share(trace, trend)
     if trend.improves or trend.state == "holding its best":
         return Clear()

@@ -102,10 +102,10 @@ def _no_update(trace: Trace) -> Finding | None:
 
     Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
     """
-    epsilon, measured = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
+    epsilon, source = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
     zero = any(trace.numbers(name, 2 * LEAST) is not None for name in LEARNING_METRICS)
     is_missing = (
-        measured is not None and measured.framework == "sb3" and LEARNING_RATE.name not in trace
+        source is not None and source.framework == "sb3" and LEARNING_RATE.name not in trace
     )
     if epsilon is None or not (zero or is_missing) or too_early(trace):
         return None

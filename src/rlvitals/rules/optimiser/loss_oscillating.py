@@ -69,20 +69,21 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"too few points of {name}", (name,))
     # Slack: short stretches differ more by chance.
     limit = ROUGHNESS_RATIO.on(trace) * (1 + 20 / values.size)
-    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > MIN_LOG_SWING.on(trace)
-    if not (roughness.ratio > limit and loud):
+    is_large = (noise_sd(values[values.size // 2 :]) or 0.0) > MIN_LOG_SWING.on(trace)
+    if not (roughness.ratio > limit and is_large):
         return Clear()
     return _finding(trace, name, series, roughness.ratio, limit)
 
 
 def _finding(trace: Trace, name: str, series: Series, ratio: float, limit: float) -> Answer:
     half = series.where(slice(len(series) // 2, None))
-    late = trace[name].finite().since(int(half.steps[0])).values  # zeros too, which have no log
+    # Zeros too, which have no logarithm.
+    half_values = trace[name].finite().since(int(half.steps[0])).values
     trend = standing(trace)  # a critic may swing around a plateau that the run has climbed to
     if weigh.content(trend):
         return Clear()
     evidence, counter = weigh.sides(trend)
-    low, high = float(late.min()), float(late.max())
+    low, high = float(half_values.min()), float(half_values.max())
     return Finding(
         f"{name} swings {np.sqrt(ratio):.2g} x as widely as in the first 30 % of the run: between "
         f"{low:.3g} and {high:.3g} in its last half",

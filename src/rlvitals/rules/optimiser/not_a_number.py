@@ -94,8 +94,12 @@ FINITE_BOUND = Bound(0.0, "no such point belongs in a log")
 
 def check(trace: Trace) -> Answer:
     """Judge each watched metric by itself; the gravest answer counts, the earliest of equals."""
-    watched = [(m.name, trace[m.name]) for m in FINITE_METRICS if len(trace.get(m.name) or ())]
-    findings = [f for name, series in watched if (f := _judge(trace, name, series)) is not None]
+    logged_metrics = [
+        (m.name, trace[m.name]) for m in FINITE_METRICS if len(trace.get(m.name) or ())
+    ]
+    findings = [
+        f for name, series in logged_metrics if (f := _judge(trace, name, series)) is not None
+    ]
     findings += [f for f in (_storm(trace), _nan_return(trace)) if f is not None]
     if (at_end := _nan_at_end(trace)) is not None:
         return _with_others(at_end, findings)
@@ -107,7 +111,7 @@ def check(trace: Trace) -> Answer:
         series = trace.get(metric.name)
         if series is not None and (note := _no_variance(metric.name, series)):
             return note
-    if not watched:
+    if not logged_metrics:
         nothing = "no loss, KL or gradient norm is logged"
         return Undecided(
             describe_absence(trace, nothing, *FINITE_METRICS), (LOSS.name, GRAD_NORM.name)
@@ -125,8 +129,8 @@ def _judge(trace: Trace, name: str, logged: Series) -> Finding | None:
         return None
     good = np.flatnonzero(~bad)
     tail = len(series) - (int(good[-1]) + 1 if good.size else 0)
-    often = float(bad.mean()) > MAX_NAN_SHARE and (tail > 0 or name != GRAD_NORM.name)
-    lasts = often or tail >= min(MIN_LASTING_NANS, len(series))
+    is_frequent = float(bad.mean()) > MAX_NAN_SHARE and (tail > 0 or name != GRAD_NORM.name)
+    lasts = is_frequent or tail >= min(MIN_LASTING_NANS, len(series))
     nan = bool(np.isnan(series.values[bad]).any())
     first = int(bad.argmax()) if not lasts or tail == 0 else len(series) - tail
     bad_rows = np.flatnonzero(bad)
@@ -248,18 +252,19 @@ def _storm(trace: Trace) -> Finding | None:
             with np.errstate(divide="ignore", invalid="ignore"):
                 # A loss scaler halves its scale.
                 bad = np.append(False, values[1:] / values[:-1] <= 0.5 + 1e-6)
-        late = int(bad[-SKIP_WINDOW:].sum())
-        if late < MAX_SKIPPED_UPDATES or bad[:-SKIP_WINDOW].mean() >= late / SKIP_WINDOW:
+        skips = int(bad[-SKIP_WINDOW:].sum())
+        if skips < MAX_SKIPPED_UPDATES or bad[:-SKIP_WINDOW].mean() >= skips / SKIP_WINDOW:
             continue
         first = len(values) - SKIP_WINDOW + int(bad[-SKIP_WINDOW:].argmax())
         return Finding(
-            f"mixed precision finds no loss scale: {late} of the last {SKIP_WINDOW} {description}, "
-            f"{bad[:-SKIP_WINDOW].mean():.0%} of those before: these updates are skipped",
+            f"mixed precision finds no loss scale: {skips} of the last {SKIP_WINDOW} "
+            f"{description}, {bad[:-SKIP_WINDOW].mean():.0%} of those before: "
+            "these updates are skipped",
             severity=Severity.WARNING,
             metric=metric.name,
             began=int(series.steps[first]),
             ended=int(series.steps[-1]),
-            observed=late / SKIP_WINDOW,
+            observed=skips / SKIP_WINDOW,
             bound=Bound(MAX_SKIPPED_UPDATES / SKIP_WINDOW, "share of the last updates, default"),
             limit_on_curve=False,
             causes=(

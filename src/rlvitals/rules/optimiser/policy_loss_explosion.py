@@ -53,16 +53,16 @@ def check(trace: Trace) -> Answer:
     rows = np.flatnonzero(beyond)
     if not rows.size:
         return Clear()
-    often = crowd(rows, 3, 20)  # 3 points within 20 are no outlier
+    are_crowded = crowd(rows, 3, 20)  # 3 points within 20 are no outlier
     worst = int(rows[np.abs(loss.values[rows]).argmax()])
     onset_step = int(loss.steps[rows[0]])
     trend = standing(trace, since=onset_step)
     evidence, counter = weigh.sides(trend)
-    stalled = Severity.ERROR if trend.state == "falling" else Severity.WARNING
+    stall_severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     return Finding(
         f"the policy loss explodes: {loss.values[worst]:.3g} at step {loss.steps[worst]:,}, "
         f"{middle:.2g} in the median; beyond {limit.value:g} in {quantity(rows.size, 'point')}",
-        severity=weigh.severity(trend, stalled) if often else Severity.NOTE,
+        severity=weigh.severity(trend, stall_severity) if are_crowded else Severity.NOTE,
         metric=LOSS.name,
         began=onset_step,
         ended=int(loss.steps[rows[-1]]),

@@ -137,8 +137,8 @@ def _finding(
     course, (onset, limit) = shares.values[:, top], onset_and_limit
     trend = standing(trace, since=int(shares.starts[onset]))
     noun = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
-    listed = " ".join(f"{share:.2f}".lstrip("0") for share in np.round(course, 2))
-    evidence = [f"its share by windows of {shares.size}: {listed}"]
+    share_text = " ".join(f"{share:.2f}".lstrip("0") for share in np.round(course, 2))
+    evidence = [f"its share by windows of {shares.size}: {share_text}"]
     entropy = trace.get(ENTROPY.name)
     if entropy is not None and (levels := first_last_change(entropy.values, share=0.02)):
         evidence.append(f"entropy goes {levels[0]:.3g} to {levels[1]:.3g} nats")

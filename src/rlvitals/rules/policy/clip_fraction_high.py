@@ -88,10 +88,10 @@ def _tiny_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[
     """Tell large updates from a clip range so small that any update is clipped."""
     clip_range = trace.number("clip_range")
     kl = trace.get(APPROX_KL.name)
-    moved = median(kl.since(stretch.start).values) if kl is not None else None
+    typical_kl = median(kl.since(stretch.start).values) if kl is not None else None
     # So small a range clips updates that hardly move.
     if (clip_range is not None and clip_range < 0.02) or (
-        moved is not None and moved < 1e-4  # nats
+        typical_kl is not None and typical_kl < 1e-4  # nats
     ):
         range_text = (
             f"the clip range {clip_range:g}" if clip_range is not None else "the clip range"

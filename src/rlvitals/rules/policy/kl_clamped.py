@@ -41,14 +41,14 @@ def check(trace: Trace) -> Answer:
     # With more zeros the policy does not move: another rule's subject.
     if count < MIN_ZERO_KLS.on(trace) or zeros.mean() > 0.9 or (kl.values < 0).any():
         return Clear()
-    measured = trace.measured[APPROX_KL.name]
-    is_documented = "clamped" in measured.estimator
+    source = trace.measured[APPROX_KL.name]
+    is_documented = "clamped" in source.estimator
     # A sum of positive terms (k2, k3) is exactly 0 only where nothing moved at all.
-    if not is_documented and measured.estimator in ("k2", "k3"):
+    if not is_documented and source.estimator in ("k2", "k3"):
         return Clear()
     zero_rows = np.flatnonzero(zeros)
     how = (
-        f"{measured.framework} averages k1 and clamps it"
+        f"{source.framework} averages k1 and clamps it"
         if is_documented
         else "as a clamped k1 would be"
     )

@@ -117,8 +117,8 @@ def _choose_spike(
     storm = crowd_at(np.array([spike.index for spike in spikes]), 3, 50)
     first = spikes[0 if storm is None else storm]
     after = standing(trace, since=int(kl.steps[spikes[0].index]))
-    soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
-    if storm is not None and not (after.improves or soon or _keeps_gain(trace)):
+    is_too_soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
+    if storm is not None and not (after.improves or is_too_soon or _keeps_gain(trace)):
         return first, (), Severity.WARNING
     return first, (), Severity.NOTE
 
@@ -127,10 +127,14 @@ def _keeps_gain(trace: Trace) -> bool:
     """Tell whether a run of episodes rose at once, or far more than what counts, and holds that."""
     trend = standing(trace)
     # Twice the least that counts.
-    rose = trend.improves and trend.last - trend.first >= 2.0 * trend.material
-    if not rose and trend.state == "holding its best" and (picked := outcome(trace)) is not None:
-        rose = holds_early_gain(trace, picked[0], picked[1].values, trend.last, trend.material)
-    return rose and trace.profile in kinds.CONTROL and lost_again(trace) is None
+    has_risen = trend.improves and trend.last - trend.first >= 2.0 * trend.material
+    if (
+        not has_risen
+        and trend.state == "holding its best"
+        and (picked := outcome(trace)) is not None
+    ):
+        has_risen = holds_early_gain(trace, picked[0], picked[1].values, trend.last, trend.material)
+    return has_risen and trace.profile in kinds.CONTROL and lost_again(trace) is None
 
 
 def _floor(trace: Trace, target: float) -> Bound:
@@ -170,12 +174,12 @@ def _describe_loss(trace: Trace, step: int, first_step: int | None = None) -> tu
         return ()
     if drop.slow or not (drop.half or drop.hidden):
         return ()  # worse from update to update: no single one did that
-    before, after = standing(trace, until=step), standing(trace, since=step)
+    trend_before, trend_after = standing(trace, until=step), standing(trace, since=step)
     loss = drop.before - drop.last
     # A quarter of the outcome's level before.
-    if not loss > max(before.material, 0.25 * abs(drop.before)):  # or NaN
+    if not loss > max(trend_before.material, 0.25 * abs(drop.before)):  # or NaN
         return ()
-    name, sign = label(after.metric), up(picked[0])
+    name, sign = label(trend_after.metric), up(picked[0])
     return (f"{name} was {sign * drop.before:.4g} before and is {sign * drop.last:.4g} now",)
 
 

@@ -62,8 +62,8 @@ def check(trace: Trace) -> Answer:
     """Measure the distance from one on a log scale: 0.5 and 2 are equally far."""
     ratio = trace[RATIO.name].finite()
     positive = ratio.where(ratio.values > 0)
-    far = Series(positive.steps, positive.times, np.abs(np.log(positive.values)))
-    if len(far) and ratio.values.max() > MAX_SINGLE_RATIO.on(trace):
+    distance = Series(positive.steps, positive.times, np.abs(np.log(positive.values)))
+    if len(distance) and ratio.values.max() > MAX_SINGLE_RATIO.on(trace):
         peak = int(ratio.values.argmax())
         step = int(ratio.steps[peak])
         stretch = Stretch(step, step, float(ratio.values[peak]), 0.0, goes_on=False)
@@ -77,7 +77,7 @@ def check(trace: Trace) -> Answer:
         (NOTED_MEAN_RATIO.bound(trace, origin), Severity.NOTE),
     )
     for bound, severity in grades:
-        if off_stretch := above(far, float(np.log(bound.value)), RATIO_WINDOW):
+        if off_stretch := above(distance, float(np.log(bound.value)), RATIO_WINDOW):
             return _finding(trace, ratio, off_stretch, severity, bound)
     return _scatter(trace)
 

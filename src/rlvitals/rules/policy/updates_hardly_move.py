@@ -104,8 +104,8 @@ class _EntropyExcess:
 def _entropy_excess(trace: Trace) -> _EntropyExcess | None:
     alpha = trace.numbers(ENTROPY_COEF.name, 2 * LEAST)
     loss = trace.numbers(ENTROPY_COEF_LOSS.name, 2 * LEAST)
-    measured = trace.measured.get(ENTROPY_COEF_LOSS.name)
-    if alpha is None or loss is None or measured is None or measured.framework != "sb3":
+    source = trace.measured.get(ENTROPY_COEF_LOSS.name)
+    if alpha is None or loss is None or source is None or source.framework != "sb3":
         return None
     steps, alpha_rows, loss_rows = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
     alphas = alpha.values[alpha_rows]
@@ -206,13 +206,13 @@ def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
 def _by_updates(trace: Trace) -> Answer:
     half = trace.first_step + (trace.last_step - trace.first_step) // 2
     kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
-    small = [kl is not None and kl <= MIN_UPDATE_KL.on(trace)]
-    small.append(clip is not None and clip < MIN_CLIP_FRACTION.on(trace))
+    is_small = [kl is not None and kl <= MIN_UPDATE_KL.on(trace)]
+    is_small.append(clip is not None and clip < MIN_CLIP_FRACTION.on(trace))
     logged = [kl is not None, clip is not None]
     if not any(logged):
         return _by_entropy(trace)
-    clamped = "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", "")
-    if not (small[1] if clamped and logged[1] else small == logged):
+    is_clamped = "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", "")
+    if not (is_small[1] if is_clamped and logged[1] else is_small == logged):
         return Clear()
     trend = standing(trace, since=half)
     if trend.state == "at its ceiling":
@@ -229,10 +229,8 @@ def _by_rate(trace: Trace) -> Finding | None:
     rates = trace.get(LEARNING_RATE.name)
     if rates is None or len(rates := rates.finite()) < LEAST or trace.profile not in kinds.CONTROL:
         return None
-    highest, limit = (
-        float(rates.values.max()),
-        MIN_CONTROL_LEARNING_RATE.bound(trace, "default for control tasks"),
-    )
+    highest = float(rates.values.max())
+    limit = MIN_CONTROL_LEARNING_RATE.bound(trace, "default for control tasks")
     if not 0 < highest < limit.value or not _nowhere(trace):
         return None
     return Finding(
@@ -311,8 +309,8 @@ def _rate_is_low(trace: Trace) -> bool:
 
 def _late(trace: Trace, name: str, half: int) -> float | None:
     series = trace.get(name)
-    late = None if series is None else series.since(half).finite()
-    return median(late.values) if late is not None and len(late) >= 5 else None
+    late_points = None if series is None else series.since(half).finite()
+    return median(late_points.values) if late_points is not None and len(late_points) >= 5 else None
 
 
 def _finding(
@@ -327,13 +325,13 @@ def _finding(
     )
     series: Series = trace[name].finite()
     stretch = last_stretch_below(series, max(bound.value, float(series.values[-5:].max()) * 1.01))
-    parts = []
+    phrases = []
     if clip is not None:
-        parts.append(f"{clip:.2%} of samples are clipped (never above {series.values.max():.3g})")
+        phrases.append(f"{clip:.2%} of samples are clipped (never above {series.values.max():.3g})")
     if kl is not None:
-        parts.append(f"KL per update is {kl:.1e} nats")
+        phrases.append(f"KL per update is {kl:.1e} nats")
     return Finding(
-        f"updates hardly move the policy: {'; '.join(parts)} (medians of the second half)",
+        f"updates hardly move the policy: {'; '.join(phrases)} (medians of the second half)",
         severity=Severity.NOTE if lone else Severity.WARNING,
         metric=name,
         began=stretch.start if stretch else int(series.steps[0]),

@@ -104,16 +104,16 @@ def _loads(trace: Trace, temperature: Series) -> list[_Load]:
     loads = []
     for metric in LOAD_METRICS:
         load = trace.numbers(metric.name)
-        compared = None if load is None else temperature_lag(load, temperature)
-        if load is not None and compared is not None:
-            loads.append(_Load(metric, load, compared))
+        lag = None if load is None else temperature_lag(load, temperature)
+        if load is not None and lag is not None:
+            loads.append(_Load(metric, load, lag))
     return loads
 
 
-def _follows(trace: Trace, lagged: Lagged) -> bool:
+def _follows(trace: Trace, correlation: Lagged) -> bool:
     """Tell a temperature that falls when or after the load rises, beyond chance."""
-    strong = lagged.correlation <= -MIN_LOAD_CORRELATION.on(trace)
-    return lagged.proven and lagged.lag >= 0 and strong
+    strong = correlation.correlation <= -MIN_LOAD_CORRELATION.on(trace)
+    return correlation.proven and correlation.lag >= 0 and strong
 
 
 def _latency_falls(trace: Trace, stretch: Stretch) -> bool:
@@ -129,9 +129,9 @@ def _finding(trace: Trace, stretch: Stretch, base: float, limit: Bound, load: _L
     outcome_trend = standing(trace, since=stretch.start)
     evidence, counter = weigh.sides(outcome_trend)
     lagged, name = load.correlation, load.metric.title.lower()
-    when = "at the same decision" if lagged.lag == 0 else f"{lagged.lag} decisions later"
+    delay_text = "at the same decision" if lagged.lag == 0 else f"{lagged.lag} decisions later"
     follows = (
-        f"its changes follow those of {name} {when}: correlation {lagged.correlation:.2f}, "
+        f"its changes follow those of {name} {delay_text}: correlation {lagged.correlation:.2f}, "
         f"by chance within {lagged.limit:.2f} ({lagged.effective:.0f} independent pairs)"
     )
     levels = first_last_change(load.values.values)

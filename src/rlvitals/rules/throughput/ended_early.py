@@ -47,8 +47,8 @@ def check(trace: Trace) -> Answer:
     state = liveness(trace)
     if state.live is None:
         return Undecided(f"whether the run goes on is not known: {state.why}")
-    stopped = bool(state.live or trace.lifecycle.reason)
-    if stopped or nearly_reaches_budget(trace, MIN_SPENT_SHARE.on(trace)):
+    is_over = bool(state.live or trace.lifecycle.reason)
+    if is_over or nearly_reaches_budget(trace, MIN_SPENT_SHARE.on(trace)):
         return Clear()
     if budget is None or share is None:
         return Undecided("how long the run was meant to be is not known", ("total_steps",))

@@ -71,13 +71,13 @@ class Growth:
 
 def check(trace: Trace) -> Answer:
     """Look at every memory that is logged, and report the one that is used up first."""
-    grown = [
+    growths = [
         growth for name in _memory_names(trace) if (growth := _growth(trace, name)) is not None
     ]
-    if not grown:
+    if not growths:
         return Clear()
     # What has a known end comes first, then what grows fastest for its size.
-    worst = min(grown, key=lambda g: (g.full_at or np.inf, -g.pace / max(g.last, 1e-9), g.name))
+    worst = min(growths, key=lambda g: (g.full_at or np.inf, -g.pace / max(g.last, 1e-9), g.name))
     return _finding(trace, worst)
 
 
@@ -154,8 +154,8 @@ def _forecast(trace: Trace, growth: Growth) -> tuple[str, ...]:
     last_step, times = int(growth.half.steps[-1]), growth.half.times
     ran = int(growth.half.steps[-1] - growth.half.steps[0])
     if full_at is None or growth.total is None:
-        grew = growth.pace * ran
-        return (f"at this pace it grows by {grew:.2g}{growth.unit} in as many steps again",)
+        rise = growth.pace * ran
+        return (f"at this pace it grows by {rise:.2g}{growth.unit} in as many steps again",)
     hours = ""
     if ran and np.isfinite(times[[0, -1]]).all() and times[-1] > times[0]:
         hours_left = (full_at - last_step) * (times[-1] - times[0]) / ran / 3600

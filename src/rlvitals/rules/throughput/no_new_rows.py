@@ -58,8 +58,8 @@ def check(trace: Trace) -> Answer:
     return _long_silence(trace, silence, *longest)
 
 
-def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Answer:
-    gaps = np.diff(timed.times)
+def _long_silence(trace: Trace, silence: float, name: str, series: Series) -> Answer:
+    gaps = np.diff(series.times)
     shortest = MIN_SILENCE_SECONDS.on(trace)
     limit = float(max(10.0 * np.median(gaps), 3.0 * gaps.max(), shortest))
     if silence <= limit:
@@ -69,15 +69,15 @@ def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Ans
 
 def _longest(trace: Trace) -> tuple[str, Series] | None:
     """Return the series with the most wall times, in the order of their times."""
-    timed = {name: s.where(np.isfinite(s.times)) for name, s in trace.series.items()}
+    by_name = {name: s.where(np.isfinite(s.times)) for name, s in trace.series.items()}
     elapsed = trace.get(ELAPSED.name)
-    if elapsed is not None and not any(len(s) >= MIN_TIMED_ROWS for s in timed.values()):
+    if elapsed is not None and not any(len(s) >= MIN_TIMED_ROWS for s in by_name.values()):
         clock = elapsed.finite()  # a clock of its own will do for gaps
-        timed[ELAPSED.name] = Series(clock.steps, clock.values, clock.values)
-    name = max(timed, key=lambda n: len(timed[n]), default=None)
-    if name is None or len(timed[name]) < MIN_TIMED_ROWS:
+        by_name[ELAPSED.name] = Series(clock.steps, clock.values, clock.values)
+    name = max(by_name, key=lambda n: len(by_name[n]), default=None)
+    if name is None or len(by_name[name]) < MIN_TIMED_ROWS:
         return None
-    return name, timed[name].where(np.argsort(timed[name].times, kind="stable"))
+    return name, by_name[name].where(np.argsort(by_name[name].times, kind="stable"))
 
 
 def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:

@@ -79,25 +79,26 @@ def check(trace: Trace) -> Answer:
     split = slow_since(speed, MAX_DROPPED_SPEED.on(trace))
     if split is None:
         return Clear()
-    before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
+    rate_before = float(np.median(speed.rates[:split]))
+    rate_after = float(np.median(speed.rates[split:]))
     first_slow_step = int(speed.steps[split - 1])
     busy = _busy(trace, first_slow_step)
     # How much an update of a language model has to write is known by its tokens alone, and how
     # much an epoch, an episode or a row of another's loop has to do is not known at all.
-    same_work = trace.profile not in kinds.LANGUAGE and not (
-        trace.step_unit in VARYING_UNITS or (trace.profile is Profile.UNKNOWN and not firsts)
-    )
-    measured = counter is not None or same_work
-    severe = after < SEVERE_DROPPED_SPEED.on(trace) * before and not busy and measured
+    varies = trace.step_unit in VARYING_UNITS or (trace.profile is Profile.UNKNOWN and not firsts)
+    same_work = trace.profile not in kinds.LANGUAGE and not varies
+    is_measured = counter is not None or same_work
+    severe = rate_after < SEVERE_DROPPED_SPEED.on(trace) * rate_before and not busy and is_measured
     return Finding(
-        f"{unit} per second fell from {_plain(before)} to {_plain(after)} and stay there{busy}",
+        f"{unit} per second fell from {_plain(rate_before)} to {_plain(rate_after)} "
+        f"and stay there{busy}",
         severity=Severity.WARNING if severe else Severity.NOTE,
         metric=_metric_name(trace),
         began=first_slow_step,
         ended=int(speed.steps[-1]),
-        observed=after,
+        observed=rate_after,
         bound=MAX_DROPPED_SPEED.bound(
-            trace, f"{MAX_DROPPED_SPEED.on(trace):.0%} of this run's own speed before", before
+            trace, f"{MAX_DROPPED_SPEED.on(trace):.0%} of this run's own speed before", rate_before
         ),
         curve=Curve(f"{unit} per second", _drawn(speed)),
         evidence=(
@@ -118,34 +119,36 @@ def _busy(trace: Trace, step: int) -> str:
     load, cores = trace.numbers(LOAD.name), trace.numbers(CORES.name)
     if load is None or cores is None:
         return ""
-    before, after = median(load.until(step).values), median(load.since(step + 1).values)
+    load_before, load_after = median(load.until(step).values), median(load.since(step + 1).values)
     have = cores.values[-1]
     if (
-        before is None
-        or after is None
-        or after < max(MAX_LOAD_PER_CORE.on(trace) * have, LOAD_GROWTH_FACTOR * before)
+        load_before is None
+        or load_after is None
+        or load_after < max(MAX_LOAD_PER_CORE.on(trace) * have, LOAD_GROWTH_FACTOR * load_before)
     ):
         return ""
-    return f": the machine was busy, load {after:.0f} on {have:.0f} cores, {before:.0f} before"
+    change = f"load {load_after:.0f} on {have:.0f} cores, {load_before:.0f} before"
+    return f": the machine was busy, {change}"
 
 
 def _bottleneck(trace: Trace, step: int) -> Iterable[str]:
     """Name the phase of an iteration that takes longer since then, and what recording takes."""
     slower = []
     for name, series in trace.family(PHASE_TIME.name).items():
-        before, after = median(series.until(step).values), median(series.since(step + 1).values)
-        if before is not None and after is not None:
-            slower.append((after - before, before, after, name))
+        time_before = median(series.until(step).values)
+        time_after = median(series.since(step + 1).values)
+        if time_before is not None and time_after is not None:
+            slower.append((time_after - time_before, time_before, time_after, name))
     if slower:
-        grown, before, after, name = max(slower)
+        growth, time_before, time_after, name = max(slower)
         means = PHASE_DESCRIPTIONS.get(name, "")
-        durations = f"{after:.3g} s of an iteration, {before:.3g} s before"
-        if grown > 0.2 * max(before, 1e-9):  # a phase that grew less does not slow the run
+        durations = f"{time_after:.3g} s of an iteration, {time_before:.3g} s before"
+        if growth > 0.2 * max(time_before, 1e-9):  # a phase that grew less does not slow the run
             yield f"the bottleneck is {name}: {durations}{f' ({means})' if means else ''}"
         else:
             yield f"no phase takes much longer; most of all {name}: {durations}"
-    recorded = trace.get(RECORDER_SHARE.name)
-    share = None if recorded is None else median(recorded.since(step + 1).values)
+    recorder_share = trace.get(RECORDER_SHARE.name)
+    share = None if recorder_share is None else median(recorder_share.since(step + 1).values)
     if share is not None:
         # Less explains no drop by a third.
         comment = "which may explain it" if share > 0.1 else "too little to explain it"
@@ -159,8 +162,8 @@ def _work_counter(trace: Trace) -> tuple[Series | None, str]:
     if (total := _enough_points(trace, TOKENS.name)) is not None:
         return total, "tokens"
     for name, unit in ((TOKENS_NEW.name, "tokens"), (LENGTH_MEAN.name, "tokens of each response")):
-        if (new := _enough_points(trace, name)) is not None:
-            return Series(new.steps, new.times, np.cumsum(new.values)), unit
+        if (counter := _enough_points(trace, name)) is not None:
+            return Series(counter.steps, counter.times, np.cumsum(counter.values)), unit
     return None, trace.step_unit
 
 

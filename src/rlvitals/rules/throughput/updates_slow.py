@@ -49,8 +49,8 @@ def check(trace: Trace) -> Answer:
     waits = _waits(trace)
     if isinstance(waits, Finding):
         return waits
-    slowed = _slower_updates(trace) or waits
-    return slowed or Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
+    finding = _slower_updates(trace) or waits
+    return finding or Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
 
 
 def _waits(trace: Trace) -> Answer | None:
@@ -66,16 +66,18 @@ def _waits(trace: Trace) -> Answer | None:
     slow_index = slow_since(Pace(steps, 1 - shares, np.nan), MAX_SLOWED_SPEED.on(trace))
     if slow_index is None:
         return Clear()
-    before, after = float(np.median(shares[:slow_index])), float(np.median(shares[slow_index:]))
-    if after <= MAX_COLLECTING_SHARE.on(trace):
+    share_before = float(np.median(shares[:slow_index]))
+    share_after = float(np.median(shares[slow_index:]))
+    if share_after <= MAX_COLLECTING_SHARE.on(trace):
         return Clear()
     return Finding(
-        f"collecting data takes {after:.0%} of the time, {before:.0%} before, learning the rest",
+        f"collecting data takes {share_after:.0%} of the time, {share_before:.0%} before, "
+        "learning the rest",
         severity=Severity.NOTE,
         metric=name,
         began=int(steps[slow_index - 1]),
         ended=int(steps[-1]),
-        observed=after,
+        observed=share_after,
         bound=MAX_COLLECTING_SHARE.bound(trace, "default: half of the time"),
         curve=Curve(
             "share of the time that collecting takes",
@@ -118,16 +120,19 @@ def _slower_updates(trace: Trace) -> Answer | None:
     split = slow_since(speed, MAX_SLOWED_SPEED.on(trace))
     if split is None:
         return Clear()
-    before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
+    rate_before = float(np.median(speed.rates[:split]))
+    rate_after = float(np.median(speed.rates[split:]))
     return Finding(
-        f"updates per second fell from {before:,.3g} to {after:,.3g} and stay there",
+        f"updates per second fell from {rate_before:,.3g} to {rate_after:,.3g} and stay there",
         severity=Severity.NOTE,
         metric=UPDATES.name,
         began=int(speed.steps[split - 1]),
         ended=int(speed.steps[-1]),
-        observed=after,
+        observed=rate_after,
         bound=MAX_SLOWED_SPEED.bound(
-            trace, f"{MAX_SLOWED_SPEED.on(trace):.0%} of this run's own speed before", scale=before
+            trace,
+            f"{MAX_SLOWED_SPEED.on(trace):.0%} of this run's own speed before",
+            scale=rate_before,
         ),
         curve=Curve(
             "updates per second",

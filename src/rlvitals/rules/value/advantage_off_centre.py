@@ -61,8 +61,8 @@ def check(trace: Trace) -> Answer:
 def _offsets(trace: Trace) -> Series | None:
     """Return mean / standard deviation, update by update; None where they are normalised."""
     mean, spread = trace[ADVANTAGE_MEAN.name].finite(), trace[ADVANTAGE_STD.name].finite()
-    _, ours, theirs = np.intersect1d(mean.steps, spread.steps, return_indices=True)
-    mean, spread = mean.where(ours), spread.where(theirs)
+    _, mean_rows, spread_rows = np.intersect1d(mean.steps, spread.steps, return_indices=True)
+    mean, spread = mean.where(mean_rows), spread.where(spread_rows)
     white = (np.abs(mean.values) < MAX_NORMALISED_DEVIATION) & (
         np.abs(spread.values - 1) < MAX_NORMALISED_DEVIATION
     )

@@ -97,15 +97,15 @@ def check(trace: Trace) -> Answer:
 
 def _stretch(trace: Trace, metric: str, logged: Series) -> Answer:
     """Find a lasting stretch of low explained variance, then ask the outcome."""
-    judged = _where_returns_vary(trace, logged)
+    meaningful = _where_returns_vary(trace, logged)
     if standing(trace).state == "at its ceiling":
         return Clear()
-    if len(judged) < SHORT_WINDOW:
+    if len(meaningful) < SHORT_WINDOW:
         return Undecided("returns hardly vary: there is no variance to explain")
-    stretch = below(judged, MIN_EXPLAINED_VARIANCE.on(trace))
-    if stretch is None or stretch.share * len(judged) < LASTING * len(logged):
+    stretch = below(meaningful, MIN_EXPLAINED_VARIANCE.on(trace))
+    if stretch is None or stretch.share * len(meaningful) < LASTING * len(logged):
         return Clear()
-    during = stretch.of(judged).values
+    during = stretch.of(meaningful).values
     if float(np.median(during)) >= MIN_EXPLAINED_VARIANCE.on(trace):
         return Clear()  # low at either end, better in between
     return _weigh_finding(trace, metric, logged, during, stretch)
@@ -130,10 +130,10 @@ def _weigh_finding(
     finding = _finding(
         trace, metric, during, stretch, trend, trend_since, samples if small_sample else None
     )
-    late = float(np.median(logged.values[-SHORT_WINDOW:]))
-    if stretch.goes_on or late < 0.5:  # explained variance of the last updates: a note at most
+    last = float(np.median(logged.values[-SHORT_WINDOW:]))
+    if stretch.goes_on or last < 0.5:  # explained variance of the last updates: a note at most
         return finding
-    caught_up = f"it is over: the last {SHORT_WINDOW} explain {late:.2g}"
+    caught_up = f"it is over: the last {SHORT_WINDOW} explain {last:.2g}"
     return replace(finding, severity=Severity.NOTE, counter=(*finding.counter, caught_up))
 
 
@@ -144,9 +144,9 @@ def _where_returns_vary(trace: Trace, values: Series) -> Series:
     if loss is None or not len(loss := loss.finite()):
         return values
     # Below a ten-thousandth of its highest level little variance is left to explain.
-    small = loss.values < 1e-4 * np.maximum.accumulate(loss.values)
+    is_small = loss.values < 1e-4 * np.maximum.accumulate(loss.values)
     rows = np.searchsorted(loss.steps, values.steps, side="right") - 1
-    return values.where(~small[np.maximum(rows, 0)])
+    return values.where(~is_small[np.maximum(rows, 0)])
 
 
 def _all_alike(trace: Trace, stretch: Stretch) -> bool:

@@ -56,13 +56,13 @@ def check(trace: Trace) -> Answer:
     if expected is None:
         return Undecided(origin, (EPISODE_LENGTH.name, "gamma"))
     loss, q = trace[LOSS.name].finite(), trace[Q_MEAN.name].finite()
-    first, late = start(loss), median(loss.since(half).values)
+    first, last = start(loss), median(loss.since(half).values)
     size = median(np.abs(q.since(half).values))
-    if first is None or late is None or size is None:
+    if first is None or last is None or size is None:
         return Undecided("too few updates in the second half", (LOSS.name, Q_MEAN.name))
     limit = MIN_Q_SHARE.bound(trace, f"{MIN_Q_SHARE.on(trace):.0%} of {origin}", expected)
     # A loss of 1 % of its start, or errors of 2 % of |Q|, is a fit.
-    if late > max(0.01 * first, (0.02 * size) ** 2) or size > limit.value:
+    if last > max(0.01 * first, (0.02 * size) ** 2) or size > limit.value:
         return Clear()
     trend = standing(trace)
     if weigh.content(trend):
@@ -70,7 +70,7 @@ def check(trace: Trace) -> Answer:
     if not trend.stalls:
         return Undecided(f"the critic fits its targets, but {trend.sentence}", ("outcome/return",))
     return Finding(
-        f"the critic fits its targets ({late:.2g} of loss, {first:.2g} at the start), but they say "
+        f"the critic fits its targets ({last:.2g} of loss, {first:.2g} at the start), but they say "
         f"nothing of returns: |Q| is {size:.3g} where rewards add up to {expected:.4g}",
         severity=Severity.WARNING,
         metric=Q_MEAN.name,
@@ -87,14 +87,14 @@ def _expect_value(trace: Trace, half: int) -> tuple[float | None, str]:
     picked, lengths = outcome(trace), trace.get(EPISODE_LENGTH.name)
     env, set_gamma = environment(trace), trace.number("gamma")
     gamma = DEFAULT_GAMMA if set_gamma is None or not 0 <= set_gamma <= 1 else set_gamma
-    earned = None if picked is None else median(np.abs(picked[1].since(half).values))
+    typical_return = None if picked is None else median(np.abs(picked[1].since(half).values))
     length = None if lengths is None else median(lengths.since(half).finite().values)
     if length is None and env is not None and env.horizon:
         length = float(env.horizon)
-    if not earned or not length:
+    if not typical_return or not length:
         return None, "the length of an episode, or its return, is not known"
     ahead = length if gamma >= 1 else min(length, 1.0 / (1.0 - gamma))
-    return earned / length * ahead, f"the rewards of {ahead:g} steps"
+    return typical_return / length * ahead, f"the rewards of {ahead:g} steps"
 
 
 RULE = Rule(

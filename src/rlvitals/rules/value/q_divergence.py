@@ -72,8 +72,8 @@ def check(trace: Trace) -> Answer:
 
 
 def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
-    allowed, origin = _largest_q(trace, largest)
-    limit = Q_LIMIT_FACTOR.bound(trace, f"{Q_LIMIT_FACTOR.on(trace):g} x {origin}", allowed)
+    largest_q, origin = _largest_q(trace, largest)
+    limit = Q_LIMIT_FACTOR.bound(trace, f"{Q_LIMIT_FACTOR.on(trace):g} x {origin}", largest_q)
     size = Series(q.steps, q.times, np.abs(q.values))
     stretch = last_stretch_above(size, limit.value)
     if stretch is None or len(size.since(stretch.start)) < MIN_Q_POINTS:
@@ -114,15 +114,15 @@ def _largest_q(trace: Trace, largest: float) -> tuple[float, str]:
     origin = f"the largest |return|, {largest:.4g}"
     if for_ever > largest:
         origin = f"its reward per step for ever, {for_ever:.4g} at gamma {gamma:g}"
-    allowed = max(largest, for_ever)
+    largest_q = max(largest, for_ever)
     coef = trace.get(ENTROPY_COEF.name)
     if coef is not None and len(coef := coef.finite()):
         # More than most action spaces have.
         count = env.action_dim if env is not None and env.action_dim else 20.0
         # Nats per dimension of a uniform action in [-1, 1].
         bonus = float(np.abs(coef.values).max()) * count * math.log(2) / (1.0 - gamma)
-        allowed, origin = allowed + bonus, f"{origin}, and an entropy bonus of {bonus:.3g}"
-    return allowed, origin
+        largest_q, origin = largest_q + bonus, f"{origin}, and an entropy bonus of {bonus:.3g}"
+    return largest_q, origin
 
 
 def _grows(size: Series) -> bool:
@@ -148,10 +148,11 @@ def _by_error(trace: Trace, largest: float) -> Answer:
     )
     stretch = last_stretch_above(errors, limit.value)
     last = float(np.median(errors.values[-MIN_Q_POINTS:]))
-    grew = last >= MIN_TD_ERROR_GROWTH * lowest or lowest >= MIN_TD_ERROR_RATIO * _root_mean_square(
-        trace
+    has_grown = (
+        last >= MIN_TD_ERROR_GROWTH * lowest
+        or lowest >= MIN_TD_ERROR_RATIO * _root_mean_square(trace)
     )
-    if stretch is None or len(errors.since(stretch.start)) < MIN_Q_POINTS or not grew:
+    if stretch is None or len(errors.since(stretch.start)) < MIN_Q_POINTS or not has_grown:
         return Clear()
     trend = standing(trace, since=stretch.start)
     trend = standing(trace) if trend.state == "unknown" else trend

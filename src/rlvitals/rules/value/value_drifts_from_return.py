@@ -92,8 +92,8 @@ def _drifts(trace: Trace) -> Series | None:
         elif (loss := trace.get(LOSS.name)) and "half" in trace.measured[LOSS.name].how:
             # mean((V - R)^2) is the variance of the errors and the square of their mean. Where
             # the loss is measured after the update, too little may be left: then drift is all.
-            squared = 2 * _last_values(means, loss)
-            variance = np.maximum(squared - gap * gap, 1e-6 * squared)
+            squared_errors = 2 * _last_values(means, loss)
+            variance = np.maximum(squared_errors - gap * gap, 1e-6 * squared_errors)
         else:
             return None
         # A larger ratio means a loss measured after the update.

@@ -111,12 +111,12 @@ def _report_growth(trace: Trace, series: Series) -> Finding | None:
     last = float(np.median(values[-max(len(values) // 5, 3) :]))
     returns = Series(picked[1].steps, picked[1].times, np.abs(picked[1].values))
     level = median(returns.until(int(series.steps[lowest + width - 1])).tail(MIN_HISTORY).values)
-    late = returns.since(int(series.steps[len(values) // 2])).values
-    if level is None or not late.size or not late.any() or last <= 0:
+    late_returns = returns.since(int(series.steps[len(values) // 2])).values
+    if level is None or not late_returns.size or not late_returns.any() or last <= 0:
         return None
-    largest, error = float(np.quantile(late, 0.9)), float(np.sqrt(last))
-    grew = float(np.median(late)) > 1.5 * level
-    if last < PEAK_FACTOR * levels[lowest] or error <= largest or grew:
+    largest, error = float(np.quantile(late_returns, 0.9)), float(np.sqrt(last))
+    returns_grow = float(np.median(late_returns)) > 1.5 * level
+    if last < PEAK_FACTOR * levels[lowest] or error <= largest or returns_grow:
         return None
     return Finding(
         f"the value loss grows from {levels[lowest]:.3g} to {last:.3g}: the critic errs by "
@@ -151,10 +151,8 @@ def _report_one_target(trace: Trace, loss: Series) -> Finding | None:
     if len(steps) < 2 * MIN_HISTORY or trace.profile not in kinds.CONTROL or unexplained.min() <= 0:
         return None
     variances, half = loss.values[loss_rows] / unexplained, len(steps) // 2
-    first, last = (
-        float(np.median(variances[: half // 5])),
-        float(np.quantile(variances[half:], 0.25)),
-    )
+    first = float(np.median(variances[: half // 5]))
+    last = float(np.quantile(variances[half:], 0.25))
     level = _short_episodes(returns, lengths, int(steps[half]))
     is_blind = float(np.median(np.abs(1.0 - unexplained[half:]))) < 0.1
     if level is None or not is_blind or weigh.content(verdict_trend(trace)):
@@ -193,9 +191,9 @@ def _short_episodes(returns: Series, lengths: Series, late_step: int) -> float |
     first, last = (float(np.median(np.abs(values[rows]))) for rows in (~is_late, is_late))
     # A time limit ends all episodes at one length, and their values are those of going on.
     ends = float(late_lengths.std()) > 0.02 * float(late_lengths.mean())
-    short = 5 <= float(np.median(late_lengths)) <= 50
+    are_short = 5 <= float(np.median(late_lengths)) <= 50
     constant = float(np.ptp(pay)) <= 0.01 * abs(float(np.median(pay)))
-    return last if ends and short and constant and last > first / 3 else None
+    return last if ends and are_short and constant and last > first / 3 else None
 
 
 def _events(series: Series, above: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], int | None]]:
@@ -233,11 +231,13 @@ def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
     # The last row of each point's past.
     past_rows = np.arange(MIN_HISTORY - 1, max(count - 1, MIN_HISTORY - 1))
     with np.errstate(all="ignore"):  # 1e308: an infinite limit is never passed
-        recent, then = (medians_ending_at(v, past_rows, PAST_POINTS, 1) for v in (values, scale))
+        recent, recent_scale = (
+            medians_ending_at(v, past_rows, PAST_POINTS, 1) for v in (values, scale)
+        )
         highest = PEAK_FACTOR * np.maximum.accumulate(recent)
-        grown = np.maximum(scale[MIN_HISTORY:] / then, 1.0) ** 2
+        return_growth = np.maximum(scale[MIN_HISTORY:] / recent_scale, 1.0) ** 2
         unscaled = np.maximum(factor * recent, highest)
-        fair = np.maximum(factor * recent * grown, highest)
+        fair = np.maximum(factor * recent * return_growth, highest)
     no_limit = np.full(min(MIN_HISTORY, count), np.inf)
     return np.concatenate((no_limit, fair)), np.concatenate((no_limit, unscaled))
 
@@ -249,24 +249,24 @@ def _report_jumps(
     first, last = int(jump.indices[0]), int(jump.indices[-1])
     onset_step = int(series.steps[first])
     trend = standing(trace, since=onset_step)
-    soon = standing(trace, since=onset_step, until=None if end is None else end - 1)
-    trend = soon if weigh.content(soon) else trend
+    trend_until_next = standing(trace, since=onset_step, until=None if end is None else end - 1)
+    trend = trend_until_next if weigh.content(trend_until_next) else trend
     kl = _kl_spike(trace, series, jump)
-    moved = _outcome_direction(trace, onset_step, end, trend)
-    if moved > 0 or not (jump.lasts or kl or moved < 0):
+    direction = _outcome_direction(trace, onset_step, end, trend)
+    if direction > 0 or not (jump.lasts or kl or direction < 0):
         return None  # an unforeseen success, or an outlier without consequence
     evidence, counter = weigh.sides(trend)
     if kl:
         evidence = (f"KL per update spikes beside it: {kl:.3g}", *evidence)
     worst = first + int(np.argmax(series.values[first : last + 1]))
-    before = median(series.values[max(0, worst - PAST_POINTS) : worst]) or 0.0
+    usual = median(series.values[max(0, worst - PAST_POINTS) : worst]) or 0.0
     highest = float(series.values[worst])
     return Finding(
-        f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
+        f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {usual:.3g} "
         f"in the median before; {_count(jump.indices.size)} above the limit",
         severity=Severity.NOTE
         if _ends_before_fall(trace, series, jump)
-        else _severity(trend, moved, jump, kl, fell=with_it(trace, onset_step)),
+        else _severity(trend, direction, jump, kl, fell=with_it(trace, onset_step)),
         metric=LOSS.name,
         began=onset_step,
         ended=int(series.steps[last]),
@@ -283,10 +283,10 @@ def _ends_before_fall(trace: Trace, series: Series, jump: _Jump) -> bool:
     if picked is None:
         return False
     last = min(int(jump.indices[-1]) + 1, len(series) - 1)
-    falls = (
+    drops = (
         fall(trace, *picked, int(series.steps[index])) for index in (int(jump.indices[0]), last)
     )
-    return all(drop is not None and drop.late for drop in falls)
+    return all(drop is not None and drop.late for drop in drops)
 
 
 def _count(points: int) -> str:
@@ -306,16 +306,16 @@ def _outcome_direction(trace: Trace, onset_step: int, end: int | None, trend: St
     return 1 if after > median_before else -1
 
 
-def _severity(trend: Standing, moved: int, jump: _Jump, kl: float, *, fell: bool) -> Severity:
+def _severity(trend: Standing, direction: int, jump: _Jump, kl: float, *, fell: bool) -> Severity:
     """Ask the outcome: worse than before is a fault, stalled one where the jump lasts.
 
     A jump of one point is one only if the outcome `fell` with it.
     """
-    if weigh.content(trend) or not (moved < 0 or jump.lasts):
+    if weigh.content(trend) or not (direction < 0 or jump.lasts):
         return Severity.NOTE
-    if moved < 0 and jump.lasts:
+    if direction < 0 and jump.lasts:
         return Severity.ERROR
-    if moved < 0:  # a single point of noise falls beside levels that wander
+    if direction < 0:  # a single point of noise falls beside levels that wander
         return Severity.WARNING if jump.indices.size > 1 or kl or fell else Severity.NOTE
     return Severity.WARNING if trend.stalls or kl else Severity.NOTE
 
@@ -329,12 +329,12 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     low = series.steps[np.maximum(jump.indices - SIDE_POINTS, 0)]
     high = series.steps[np.minimum(jump.indices + SIDE_POINTS, len(series) - 1)]
     spike_steps = [int(kl.steps[s.index]) for s in spikes]
-    near = [
+    values = [
         s.value
         for s, k in zip(spikes, spike_steps, strict=True)
         if ((low <= k) & (k <= high)).any()
     ]
-    return max(near, default=0.0)
+    return max(values, default=0.0)
 
 
 def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
@@ -342,9 +342,9 @@ def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array)
     scale_before = np.concatenate((np.full(SIDE_POINTS, np.inf), scale[:-SIDE_POINTS]))
     scale_before = scale_before[: scale.size]
     # Tenfold, and not a first reward after none, which has no scale to be compared with.
-    jumped = (scale > 10.0 * scale_before) & (scale_before > np.finfo(np.float64).tiny)
+    scale_jumps = (scale > 10.0 * scale_before) & (scale_before > np.finfo(np.float64).tiny)
     above = series.values > limit
-    rows = np.flatnonzero(above & jumped)
+    rows = np.flatnonzero(above & scale_jumps)
     if not rows.size or not crowd(np.flatnonzero(above), CROWD_POINTS, CROWD_WINDOW):
         return Clear()
     first = int(rows[0])

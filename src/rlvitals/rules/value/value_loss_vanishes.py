@@ -148,19 +148,17 @@ def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
     While the outcome stands as it was: where it breaks too, what changed is outside.
     """
     values = loss.until(stretch.start - 1).values
-    usual, between = (
-        values[-MIN_VANISHED_POINTS - RELEARNING_POINTS : -RELEARNING_POINTS],
-        values[-RELEARNING_POINTS:],
-    )
+    usual = values[-MIN_VANISHED_POINTS - RELEARNING_POINTS : -RELEARNING_POINTS]
+    recent = values[-RELEARNING_POINTS:]
     after, picked = stretch.of(loss).values[:MIN_START_POINTS], outcome(trace)
     if len(usual) < MIN_START_POINTS or picked is None:
         return False
     level = float(np.median(usual))
     # Both relative to the usual loss before.
-    if float(between.max()) < 10.0 * level or float(np.median(after)) >= 0.05 * level:
+    if float(recent.max()) < 10.0 * level or float(np.median(after)) >= 0.05 * level:
         return False
     drop = fall(
-        trace, *picked, int(loss.steps[len(values) - RELEARNING_POINTS + int(between.argmax())])
+        trace, *picked, int(loss.steps[len(values) - RELEARNING_POINTS + int(recent.argmax())])
     )
     return drop is None or drop.late
 
