@@ -128,7 +128,7 @@ RATCHETS = {
     "readers": Ratchet(1.8, 29, 3, 416),
     "rollouts": Ratchet(2.5, 0, 0, 45),
     "root": Ratchet(3.3, 7, 1, 13),
-    "rules": Ratchet(1.6, 4, 3, 831),
+    "rules": Ratchet(1.1, 4, 3, 831),
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
     "server": Ratchet(0.0, 0, 0, 42),
     "signals": Ratchet(0.8, 4, 0, 46),

@@ -27,23 +27,23 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
-from rlvitals.rules.course import early_level, judge_unclear, loss_from_best, lost_since
-from rlvitals.rules.curves import LONG_CURVE, learned_before
+from rlvitals.rules.course import early_level, judge_late_loss, judge_unclear, loss_from_best
+from rlvitals.rules.curves import LONG_CURVE, describe_earlier_learning
 from rlvitals.rules.gains import (
     INTERVAL_ERRORS,
     MIN_GAIN_POINTS,
     MIN_SOLVED_LEVEL,
     Gain,
     after_loss,
+    excuse_selected_prompts,
     few_pair_evaluations,
     few_returns,
-    flat_by_construction,
     gain,
+    has_steady_rise,
     level_standing,
     margin_standing,
     order_chance,
     rises_at_once,
-    rises_steadily,
     rising_evaluations,
     succeeds_throughout,
 )
@@ -92,7 +92,7 @@ MIN_FULL_BATCHES = 3  # batches in which every response earned 1: then 1 is the 
 def answers(trace: Trace) -> tuple[str, Series] | None:
     """Return the share of right answers, as finite points in [0, 1], and its canonical name."""
     outcomes = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
-    for name, series in (*outcomes, *checks(trace)):
+    for name, series in (*outcomes, *list_answer_checks(trace)):
         points = paid_share(trace, name, series.finite())
         if len(points) >= LEAST and points.values.min() >= 0 and points.values.max() <= 1:
             return name, points
@@ -120,7 +120,7 @@ def paid_share(trace: Trace, name: str, series: Series) -> Series:
     return Series(series.steps, series.times, np.minimum(series.values / paid, 1.0))
 
 
-def checks(trace: Trace) -> list[tuple[str, Series]]:
+def list_answer_checks(trace: Trace) -> list[tuple[str, Series]]:
     """Return the reward components whose names say that they check the answer, sorted."""
     return [(name, trace[name]) for name in sorted(trace.series) if checks_the_answer(name)]
 
@@ -135,12 +135,12 @@ def learning_trend(trace: Trace, since: int | None = None) -> Standing:
 
 @cache_by_trace
 def _learning_trend(trace: Trace, since: int | None) -> Standing:
-    trend = _by_training(trace, since)
+    trend = _judge_training(trace, since)
     if trend.state in {"flat", "unknown"}:
         # Batches that are drawn for their difficulty stay level while the policy gets better.
         evaluated = (*_evaluations(trace, since), *few_evaluations(trace, since))
         evaluation = next((h for h in evaluated if h.improves), None)
-        return flat_by_construction(trace, trend) if evaluation is None else evaluation
+        return excuse_selected_prompts(trace, trend) if evaluation is None else evaluation
     gains = trend.state in {"rising", "holding its best"}
     return replace(trend, state="flat", why="") if gains and dead(trace) else trend
 
@@ -153,7 +153,7 @@ def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
         if len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         trend = standing(isolate_outcome(trace, SUCCESS_RATE.name, series), since)
-        yield by_batches(trace, replace(trend, metric=name), series, since)
+        yield judge_batches(trace, replace(trend, metric=name), series, since)
 
 
 def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
@@ -188,7 +188,7 @@ def members(trace: Trace) -> list[str]:
     ]
 
 
-def _by_training(trace: Trace, since: int | None) -> Standing:
+def _judge_training(trace: Trace, since: int | None) -> Standing:
     right_answers = answers(trace)
     if right_answers is not None:
         name, series = right_answers
@@ -197,7 +197,7 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         trend = replace(
             trend, metric=name, why=reason.replace(label(SUCCESS_RATE.name), label(name))
         )
-        trend = by_batches(trace, trend, series, since)
+        trend = judge_batches(trace, trend, series, since)
         return trend if since is not None else after_loss(trend, series.values, late=True)
     task = unpaid_task(trace)
     unpaid = None if task is None else _constant_standing(trace, *task)
@@ -209,7 +209,7 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         trace = replace(trace, series=other_series)
     picked, trend = outcome(trace), standing(trace, since)
     if picked is not None:
-        trend = by_batches(trace, trend, trace[picked[0]].finite(), since)
+        trend = judge_batches(trace, trend, trace[picked[0]].finite(), since)
     unclear = unclear_gain(trace) if trend.improves else ""
     return replace(trend, state="unknown", why=unclear) if unclear else trend
 
@@ -225,7 +225,7 @@ def _constant_standing(trace: Trace, name: str, series: Series) -> Standing | No
     )
 
 
-def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None) -> Standing:
+def judge_batches(trace: Trace, trend: Standing, series: Series, since: int | None) -> Standing:
     """Judge again what a test for sluggish noise calls flat, or cannot tell.
 
     A mean over new prompts has no memory, so that much smaller gains can be told. What rose early
@@ -233,12 +233,12 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
     nothing to rise to.
     """
     during = series if since is None else series.since(since)
-    if trend.state not in {"flat", "unknown"} or learned_before(trace):
+    if trend.state not in {"flat", "unknown"} or describe_earlier_learning(trace):
         return trend
     change = gain(during.values)
     if change is not None:
-        new_trend = _by_levels(trace, trend, during, change)
-    elif trend.state == "unknown" and rises_steadily(during.values):  # too few rows for stretches
+        new_trend = _judge_levels(trace, trend, during, change)
+    elif trend.state == "unknown" and has_steady_rise(during.values):  # too few rows for stretches
         new_trend = replace(trend, state="rising", why="")
     elif rises_at_once(during.values, SMALL_EFFECT_SD * single_sd(trace, trend.metric, during)):
         new_trend = replace(trend, state="holding its best", why="")
@@ -249,7 +249,7 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
     return level_standing(trace, trend, during, response_sd_of(trace, trend.metric, during))
 
 
-def _by_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> Standing:
+def _judge_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> Standing:
     """Judge by the first and last levels of batches; return `trend` itself where they tell less."""
     share, in_unit_interval = is_share(trend.metric), is_unit_interval(during)
     full = int((during.values == 1).sum())  # batches that earned 1 in every response
@@ -267,7 +267,7 @@ def _by_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> S
         min_effect = SMALL_EFFECT_SD * single_sd(trace, trend.metric, during)
         start = OF_THE_START * change.first
         min_gain = min(min_effect, abs(start)) if start else min_effect
-    is_proven = change.proven or trend.low > 0 or rises_steadily(during.values)
+    is_proven = change.proven or trend.low > 0 or has_steady_rise(during.values)
     if is_proven and change.size >= min_gain and not change.falls:
         return replace(trend, state="rising" if change.goes_on else "holding its best", why="")
     if (
@@ -300,9 +300,9 @@ def verdict_trend(trace: Trace) -> Standing:
     batches = trace.profile is Profile.UNKNOWN and {REWARD.name, STD.name} <= trace.series.keys()
     if trace.profile in kinds.LANGUAGE or (batches and RETURN.name not in trace):
         return learning_trend(trace)  # a spread is logged of samples: their mean is a batch's
-    if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
+    if trace.profile is Profile.SUPERVISED and (pairs := judge_pairs(trace)) is not None:
         return pairs
-    trend = since_the_start(trace, standing(prefer_evaluation(trace)))
+    trend = judge_whole_run(trace, standing(prefer_evaluation(trace)))
     if trend.state == "unknown" and not trend.metric:  # no outcome of training is logged
         evaluated = (*_evaluations(trace, None), *few_evaluations(trace, None))
         trend = next((h for h in evaluated if h.state != "unknown"), trend)
@@ -318,7 +318,7 @@ def verdict_trend(trace: Trace) -> Standing:
     return trend if shares is None else after_loss(trend, shares.values, late=late)
 
 
-def by_pairs(trace: Trace) -> Standing | None:
+def judge_pairs(trace: Trace) -> Standing | None:
     """Return the standing of the share of pairs that are ordered rightly, where it is good.
 
     Of held-out pairs where they alone are logged, and where that share was lost. Else that of the
@@ -331,14 +331,14 @@ def by_pairs(trace: Trace) -> Standing | None:
         if series is None:
             continue
         trend = replace(standing(isolate_outcome(trace, SUCCESS_RATE.name, series)), metric=name)
-        trend = by_batches(trace, trend, series, None)
+        trend = judge_batches(trace, trend, series, None)
         is_falling = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
         if trend.improves or trend.state == "holding its best" or is_falling:
             return trend
     return margin_standing(trace) or few_pair_evaluations(trace)
 
 
-def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case
+def judge_whole_run(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case
     """Judge a whole run's return or reward by blocks, where no trend can be told of it.
 
     For the run's verdict alone: it weighs no symptom. A return that only fell is flat.
@@ -347,8 +347,8 @@ def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
     no_return = trend.metric not in RETURN_OR_REWARD_NAMES or np.isnan(trend.material)
     if no_return or picked is None:
         return trend
-    if learned_before(trace):
-        return lost_since(trace, trend, picked[1])
+    if describe_earlier_learning(trace):
+        return judge_late_loss(trace, trend, picked[1])
     if trend.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
         return replace(trend, state="holding its best", why="")
     is_proven = trend.improves and (trend.low > 0 or trend.state == "at its ceiling")

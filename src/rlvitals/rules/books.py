@@ -60,7 +60,7 @@ def align_metrics(
     for series in all_series:
         if series is None:
             return None
-        once = _once(series)
+        once = _unique_steps(series)
         if common is None or np.array_equal(common, once):
             common = once
         else:
@@ -78,7 +78,7 @@ def shared_rows(columns: Sequence[Series]) -> tuple[NDArray[np.int64], list[Floa
     return steps, [column.values[np.searchsorted(column.steps, steps)] for column in columns]
 
 
-def _once(series: Series) -> NDArray[np.int64]:
+def _unique_steps(series: Series) -> NDArray[np.int64]:
     """Return the steps that were logged once: of two values nobody knows which belongs."""
     if len(series) < 2 or bool((np.diff(series.steps) > 0).all()):
         return series.steps

@@ -64,19 +64,19 @@ def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
     from point to point and none is sluggish. Then the first one, of a policy that has hardly
     trained, is a level too.
     """
-    if anew and _left_behind(values, material):
+    if anew and _leaves_first_value(values, material):
         return True
-    return gain >= material and (low > 0 or plainly_rises(values, plain))
+    return gain >= material and (low > 0 or is_clear_rise(values, plain))
 
 
-def _left_behind(values: Array, material: float) -> bool:
+def _leaves_first_value(values: Array, material: float) -> bool:
     tail = values[-max(MIN_TAIL_POINTS, len(values) // 3) :]
     gain = (median(tail) or 0.0) - float(values[0])
     noise = noise_sd(values) or 0.0
     return bool(tail.min() > values[0]) and gain >= max(material, MIN_CHANGE_SDS * noise)
 
 
-def plainly_rises(values: Array, material: float) -> bool:
+def is_clear_rise(values: Array, material: float) -> bool:
     """See a rise that a test made for sluggish noise cannot prove on a short, bent curve.
 
     Only for rising: to be wrong here delays an alarm, it never raises one.
@@ -91,8 +91,8 @@ def plainly_rises(values: Array, material: float) -> bool:
     )
 
 
-def plainly_falls(values: Array, material: float) -> bool:
-    """Return True if a short log of returns ends far below its first ones: see `plainly_rises`.
+def is_clear_fall(values: Array, material: float) -> bool:
+    """Return True if a short log of returns ends far below its first ones: see `is_clear_rise`.
 
     Three times what counts, for a log of any length, as a fall may raise an alarm. One that gained
     more than it lost in between is judged by its best.
@@ -106,7 +106,7 @@ def plainly_falls(values: Array, material: float) -> bool:
     return is_falling and loss >= max(PLAIN_CHANGE_FACTOR * material, PLAIN_CHANGE_SDS * noise)
 
 
-def never_better(values: Array, first: float, last: float, material: float) -> bool:
+def never_improves(values: Array, first: float, last: float, material: float) -> bool:
     """See a long log that ends where it began and never stood above that by what counts.
 
     A mean over many episodes wanders like a random walk, so that no test can bound its trend. But
@@ -116,10 +116,10 @@ def never_better(values: Array, first: float, last: float, material: float) -> b
         return False
     best = float(block_means(values, max(1, len(values) // CURVE_BLOCKS)).max())
     # The scatter around a curve that did rise holds the rise: it counts for half as much at most.
-    return best - first <= _beyond_scatter(values, material)
+    return best - first <= _scatter_limit(values, material)
 
 
-def only_fell(values: Array, first: float, material: float) -> bool:
+def falls_from_start(values: Array, first: float, material: float) -> bool:
     """See a long log that fell from its very start, of a random policy, and never came back.
 
     Its first fifth is a slope and no level, so that its best says nothing of learning: what counts
@@ -130,14 +130,14 @@ def only_fell(values: Array, first: float, material: float) -> bool:
     course = block_means(values, max(1, len(values) // CURVE_BLOCKS))
     begins, later_levels = course[: CURVE_BLOCKS // FIFTHS], course[CURVE_BLOCKS // FIFTHS :]
     climbs = float((begins - np.minimum.accumulate(begins)).max())
-    return climbs <= _beyond_scatter(values, material) and float(later_levels.max()) <= first
+    return climbs <= _scatter_limit(values, material) and float(later_levels.max()) <= first
 
 
-def _beyond_scatter(values: Array, material: float) -> float:
+def _scatter_limit(values: Array, material: float) -> float:
     return material + min(robust_sd(values) or 0.0, material / 2)
 
 
-def fell_back(values: Array, material: float) -> Drawdown | None:
+def find_fall_back(values: Array, material: float) -> Drawdown | None:
     """Return the fall of a rise that was lost again: neither a trend nor a flat line fits it."""
     fall = drawdown(values)
     if fall is None or fall.best - fall.last < material:
@@ -145,7 +145,7 @@ def fell_back(values: Array, material: float) -> Drawdown | None:
     return fall if fall.share >= 0.5 and fall.size >= MIN_CHANGE_SDS else None
 
 
-def proven_loss(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
+def find_proven_loss(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
     """Return the loss of half of a gain where blocks prove it and both are `material`.
 
     `anew`: each value is an evaluation.
@@ -188,7 +188,7 @@ def is_back_at_start(dip: tuple[float, float] | None, material: float) -> bool:
     return dip is not None and dip[0] < max(material, MIN_DIP_ERRORS * dip[1])
 
 
-def rose_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
+def rises_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
     """Return True if the first few values lie far below the rest, and the end, `last`, does not."""
     return rises_at_once(values, last, material) or (
         trace.profile not in kinds.LANGUAGE and starts_below(trace[name].values)
@@ -211,7 +211,7 @@ def holds_early_gain(trace: Trace, name: str, values: Array, last: float, materi
     return single or rises_at_once(values, last, 4 * material)
 
 
-def learned_before(trace: Trace) -> str:
+def describe_earlier_learning(trace: Trace) -> str:
     """Say why what was learned may not be in the log; empty where all of it must be.
 
     The end of a long run alone; a scheduler that began from another's decisions.

@@ -43,8 +43,7 @@ class Fall:
 
 def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     """Return how an outcome's finite points fell at a step or soon after; None if they did not."""
-    index = int(np.searchsorted(series.steps, step))
-    values = series.values
+    index, values = int(np.searchsorted(series.steps, step)), series.values
     start = max(index - 2, 1)  # points: outcomes are logged before the updates on them
     after = values[start:]
     if start < OUTCOME_LEVEL_POINTS or len(values) - index < 2 * OUTCOME_LEVEL_POINTS:
@@ -55,7 +54,9 @@ def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     loss = before - low
     if loss <= 0:
         return None
-    visible_index = start + int(np.argmax(_stays(after < before - VISIBLE_LOSS_SHARE * loss)))
+    visible_index = start + int(
+        np.argmax(_two_in_a_row(after < before - VISIBLE_LOSS_SHARE * loss))
+    )
     end_index = start + int(np.argmax(after < before - COMPLETE_LOSS_SHARE * loss))
     memory_steps = memory(trace, name, int(series.steps[end_index]))
     span = int(series.steps[visible_index]) - step
@@ -87,7 +88,7 @@ def _highest(values: NDArray[np.float64]) -> float:
     return float(levels.max())
 
 
-def with_it(trace: Trace, step: int) -> bool:
+def falls_by(trace: Trace, step: int) -> bool:
     """Tell whether an outcome fell no later than what set in at a step: with it, or before.
 
     What falls together has one cause; which of the two it was, nobody can tell.
@@ -106,7 +107,7 @@ def with_it(trace: Trace, step: int) -> bool:
     return drop.earlier or drop.visible_step <= int(after.steps[min(1, len(after) - 1)])
 
 
-def full(trace: Trace, name: str, series: Series) -> int:
+def first_full_step(trace: Trace, name: str, series: Series) -> int:
     """Return the step from which a mean over episodes is one over as many as it may hold.
 
     Before, one lucky episode of the first few stands as high as no level ever will.
@@ -115,6 +116,6 @@ def full(trace: Trace, name: str, series: Series) -> int:
     return first + round(memory(trace, name, first))
 
 
-def _stays(below: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _two_in_a_row(below: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Tell where two successive points are below; the last one stands for itself."""
     return below & np.append(below[1:], below[-1:])

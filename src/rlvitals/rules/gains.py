@@ -15,7 +15,7 @@ from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
 from rlvitals.metrics.catalogue.outcome import EVAL_RETURN, RETURN, REWARD, SUCCESS_RATE
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY, EVAL_MARGIN, MARGIN
 from rlvitals.metrics.catalogue.rollouts import GENERATION_BATCHES
-from rlvitals.rules.curves import learned_before
+from rlvitals.rules.curves import describe_earlier_learning
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
@@ -125,7 +125,7 @@ def slope_errors(values: Array) -> float:
     return slope / error if error else 0.0
 
 
-def rises_steadily(values: Array) -> bool:
+def has_steady_rise(values: Array) -> bool:
     """Return True if batch means rise by the slope of a line and by the levels of their thirds.
 
     By a steeper slope alone where there are 20 or more, its error widened by what memory they have:
@@ -148,7 +148,7 @@ def no_gain(trend: Standing) -> Standing:
     return replace(trend, state="flat", why=f"shows no gain: {ends}")
 
 
-def likely_flat(trend: Standing) -> bool:
+def is_likely_flat(trend: Standing) -> bool:
     """Return True for a level that leaves a small gain open: a note, and no alarm."""
     return trend.state == "flat" and trend.why.startswith("shows no gain")
 
@@ -183,7 +183,7 @@ def level_standing(
     are not proven equal, but gained little and exclude a large gain, are flat with a reason.
     """
     values = series.values
-    reason = learned_before(trace) or at_top(trace, 0)
+    reason = describe_earlier_learning(trace) or at_top(trace, 0)
     if current.state != "unknown" or reason or too_early(trace):
         return current
     if len(values) < MIN_LEVEL_BATCHES:
@@ -225,7 +225,7 @@ def _few_batches_standing(current: Standing, values: Array, response_sd: float) 
     return no_gain(flat)
 
 
-def flat_by_construction(trace: Trace, current: Standing) -> Standing:
+def excuse_selected_prompts(trace: Trace, current: Standing) -> Standing:
     """Leave open what a flat mean of batches says that were drawn for their difficulty."""
     if current.state != "flat" or not selects_prompts(trace):
         return current
@@ -327,7 +327,7 @@ def late_answer_loss(values: Array) -> LateLoss | None:
 
 def after_loss(trend: Standing, values: Array, *, late: bool) -> Standing:
     """Return the standing of shares of right answers [n] that were lost, early or late in a run."""
-    is_unproven = trend.state == "unknown" or likely_flat(trend)
+    is_unproven = trend.state == "unknown" or is_likely_flat(trend)
     levels = early_loss(values) if is_unproven else None
     if levels is not None:
         return replace(trend, state="falling", why="", first=levels[0], last=levels[1])
@@ -348,7 +348,11 @@ def few_returns(trace: Trace) -> Standing | None:
     for name in (RETURN.name, EVAL_RETURN.name, REWARD.name):
         series = trace.numbers(name)
         min_points = LEAST // 2 if is_over and name == EVAL_RETURN.name else LEAST - 2
-        if series is None or not min_points <= len(series) < LEAST or learned_before(trace):
+        if (
+            series is None
+            or not min_points <= len(series) < LEAST
+            or describe_earlier_learning(trace)
+        ):
             continue
         if order_chance(series.values) <= 0.01:
             first, last, best = (float(v) for v in (*series.values[[0, -1]], series.values.max()))
@@ -365,7 +369,7 @@ def rising_evaluations(trace: Trace) -> Standing | None:
     thirds, and has kept two thirds of what the best third gained.
     """
     series = trace.numbers(EVAL_RETURN.name, LEAST)
-    if series is None or learned_before(trace):
+    if series is None or describe_earlier_learning(trace):
         return None
     thirds = np.array_split(series.values, 3)
     first, middle, last = (float(third.mean()) for third in thirds)

@@ -100,7 +100,7 @@ def describe_end(trace: Trace) -> str:
     if not cycle.failed:
         reason = cycle.reason
     elif cycle.lost:
-        reason = cycle.lost + _full(trace)
+        reason = cycle.lost + _describe_memory(trace)
     elif cycle.signal:
         reason = cycle.reason or cycle.signal
     else:
@@ -113,7 +113,7 @@ def describe_end(trace: Trace) -> str:
     return f"{reason}, at step {step:,}"
 
 
-def _full(trace: Trace) -> str:
+def _describe_memory(trace: Trace) -> str:
     """Say that there was hardly any memory left as a process was last heard of."""
     ram = trace.numbers(f"{MACHINE.name}/ram")
     if ram is None or ram.values[-1] < 90.0:  # a process that asks for more is likely to be killed

@@ -11,13 +11,13 @@ from rlvitals.rules.curves import (
     LONG_CURVE,
     PLAIN_CHANGE_FACTOR,
     START_POINTS,
-    fell_back,
+    find_fall_back,
+    find_proven_loss,
     gain_after_dip,
     is_back_at_start,
-    proven_loss,
 )
 from rlvitals.rules.episode_window import max_episode_sd, scatter_of_window
-from rlvitals.rules.falling import full
+from rlvitals.rules.falling import first_full_step
 from rlvitals.rules.gains import MIN_GAIN_POINTS, no_gain
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
@@ -212,7 +212,7 @@ def _likely_standing(
     is_lost = is_lost and block_change.best - trend.last >= trend.material
     # The first sixth of a curve that rose at once is no start.
     is_lost = is_lost and course.loss >= MIN_SHARE_LOST * course.total_gain
-    if is_lost and series.steps[-1] >= full(trace, trend.metric, series):
+    if is_lost and series.steps[-1] >= first_full_step(trace, trend.metric, series):
         return replace(trend, state="fallen back", why="", best=block_change.best)
     level = _likely_level(trace, trend, values, course)
     if level is not None:
@@ -385,7 +385,7 @@ def lost_again(trace: Trace) -> Standing | None:
     values = picked[1].values
     anew = trend.metric == EVALUATED
     min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
-    fall = fell_back(values, min_loss) or proven_loss(values, min_loss, anew=anew)
+    fall = find_fall_back(values, min_loss) or find_proven_loss(values, min_loss, anew=anew)
     if fall is None or recovery(trace, trend.material) is not None:
         return None
     if not anew and course_of(values).keeps(min_loss):

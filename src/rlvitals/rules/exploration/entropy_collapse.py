@@ -93,7 +93,7 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     entropy = trace.get(ENTROPY.name)
     entropy = None if entropy is None else entropy.finite()
     if entropy is None or not len(entropy) or width(trace) is not None:
-        return _continuous(trace)
+        return _choose_width(trace)
     if (entropy.values < 0).any():
         return Undecided("entropy is differential and may be negative", (STD.name,))
     if floor := trace.number("entropy_min"):
@@ -112,7 +112,7 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     )
 
 
-def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
+def _choose_width(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the width of continuous actions, or what keeps SAC's policy wide."""
     policy_width = width(trace)
     if policy_width is not None and (first := start(policy_width.series)):
@@ -176,7 +176,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
         evidence.append(f"half of it was gone at step {half.start:,}, {share:.0%} into the run")
     evidence += _low_temperature(trace, stretch)
     follows = _follows(trace, stretch)
-    stood = "" if follows else _stood_at_best(trace)
+    stood = "" if follows else _describe_best_entropy(trace)
     severe = (
         last < SEVERE_ENTROPY_SHARE.on(trace) / max(MIN_ENTROPY_SHARE.on(trace), 1e-9) * limit.value
     )
@@ -225,7 +225,7 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     return fall is not None and fall.start <= 2 * stretch.start - int(steps_before[0])
 
 
-def _stood_at_best(trace: Trace) -> str:
+def _describe_best_entropy(trace: Trace) -> str:
     """Say at what entropy the outcome stood at its best; empty where that was not as low.
 
     A policy that was certain of something good has not lost it by being certain.

@@ -44,8 +44,8 @@ import numpy as np
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.course import lost_before
-from rlvitals.rules.falling import with_it
+from rlvitals.rules.course import is_lost_before
+from rlvitals.rules.falling import falls_by
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
@@ -106,7 +106,7 @@ def _width(trace: Trace) -> _Grown | Clear | None:
     if first <= 0:
         return None
     limit = WIDTH_FACTOR.bound(trace, f"{WIDTH_FACTOR.on(trace):g} x its own start", scale=first)
-    stretch = _lasting(policy_width.series, limit.value, first)
+    stretch = _find_lasting_stretch(policy_width.series, limit.value, first)
     if stretch is None:
         return Clear()
     last = float(np.median(values[-MIN_POINTS_BEYOND:]))
@@ -169,7 +169,7 @@ def _becomes_uniform(trace: Trace) -> _Grown | Clear | None:
         share=len(after) / len(entropy),
         goes_on=True,
     )
-    if lost_before(trace, int(after.steps[0])) is None:
+    if is_lost_before(trace, int(after.steps[0])) is None:
         return Clear()  # nothing was learned that could be undone
     sentence = f"entropy is back at {last:.3g} of {highest.value:.3g} nats, from {lowest:.3g}"
     return _Grown(ENTROPY.name, entropy, stretch, lowest, limit, sentence)
@@ -186,7 +186,7 @@ def _token_entropy(trace: Trace) -> _Grown | Clear | None:
         if default_limit.value >= TOKEN_ENTROPY_FACTOR * first
         else Bound(TOKEN_ENTROPY_FACTOR * first, f"{TOKEN_ENTROPY_FACTOR:g} x its own start")
     )
-    stretch = _lasting(entropy, limit.value, first)
+    stretch = _find_lasting_stretch(entropy, limit.value, first)
     if stretch is None:
         return Clear()
     last = float(np.median(entropy.values[-MIN_POINTS_BEYOND:]))
@@ -204,7 +204,7 @@ def _coefficient(trace: Trace) -> _Grown | Clear | None:
     limit = ALPHA_FACTOR.bound(trace, f"{ALPHA_FACTOR.on(trace):g} x its lowest", scale=lowest)
     if limit.value < coef.values[0]:
         limit = Bound(float(coef.values[0]), "its first value, far above its lowest")
-    stretch = _lasting(coef, limit.value, lowest)
+    stretch = _find_lasting_stretch(coef, limit.value, lowest)
     if stretch is None:
         return Clear()
     last = float(np.median(coef.values[-MIN_POINTS_BEYOND:]))
@@ -212,7 +212,7 @@ def _coefficient(trace: Trace) -> _Grown | Clear | None:
     return _Grown(ENTROPY_COEF.name, coef, stretch, lowest, limit, sentence)
 
 
-def _lasting(series: Series, limit: float, first: float) -> Stretch | None:
+def _find_lasting_stretch(series: Series, limit: float, first: float) -> Stretch | None:
     """Find the stretch above a limit that lasts to the end; it began where the start was left."""
     stretch = last_stretch_above(series, limit)
     if stretch is None or len(series.since(stretch.start)) < MIN_POINTS_BEYOND:
@@ -229,9 +229,9 @@ def _finding(trace: Trace, growth: _Grown) -> Finding:
     severity = weigh.severity(trend, unknown=Severity.WARNING if growth.certain else Severity.NOTE)
     if growth.throughout and ends_far(trace):
         severity = Severity.WARNING
-    if lost_before(trace, growth.stretch.start):
+    if is_lost_before(trace, growth.stretch.start):
         severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")
-    elif with_it(trace, growth.stretch.start):
+    elif falls_by(trace, growth.stretch.start):
         reason = "the outcome fell no later: what broke it may have done this too"
         severity, counter = Severity.NOTE, (*counter, reason)
     subject = "actions drown in noise" if growth.throughout else "exploration grows without end"

@@ -50,8 +50,8 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.course import lost_before
-from rlvitals.rules.falling import with_it
+from rlvitals.rules.course import is_lost_before
+from rlvitals.rules.falling import falls_by
 from rlvitals.rules.known_task import NO_PROGRESS_SHARE, environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_above
@@ -121,7 +121,7 @@ def _judge_outcome(trace: Trace, exploration: _Kept) -> Answer:
     share = way_share(trace, trend)
     if exploration.wanders and not weigh.content(verdict_trend(trace)):
         return _finding(trace, exploration, trend, share, "they lead nowhere")
-    if _never_chose(trace) and not weigh.content(verdict_trend(trace)):
+    if _never_chooses(trace) and not weigh.content(verdict_trend(trace)):
         result = "the policy acts at random from the first row to the last"
         return _finding(trace, exploration, trend, share, result)
     is_unsolved = share is not None and share < NO_PROGRESS_SHARE
@@ -275,7 +275,7 @@ def _drift(trace: Trace) -> _Kept | Clear | None:
     )
 
 
-def _never_chose(trace: Trace) -> bool:
+def _never_chooses(trace: Trace) -> bool:
     """Return True if every row of a run is that of a policy that acts at random."""
     epsilon, entropy = (trace.numbers(metric.name, LEAST) for metric in (EPSILON, ENTROPY))
     if epsilon is not None:
@@ -298,7 +298,7 @@ def _finding(
     share: float | None,
     result: str = "the outcome got nowhere",
 ) -> Finding:
-    lost_earlier = bool(lost_before(trace, exploration.onset_step)) or with_it(
+    lost_earlier = bool(is_lost_before(trace, exploration.onset_step)) or falls_by(
         trace, exploration.onset_step
     )
     evidence = [f"meanwhile {trend.sentence}" if trend.stalls else trend.sentence]

@@ -58,12 +58,12 @@ def check(trace: Trace) -> Answer:
     # Frameworks write a huge max_grad_norm for "do not clip".
     floor = max_norm if max_norm is not None and max_norm < 1e6 else 0.0
     spikes = [s for s in jumps(norms, GRADIENT_FACTOR.on(trace), floor) if np.isfinite(s.value)]
-    if spikes and not _as_before(trace, norms, spikes):
+    if spikes and not _repeats_peaks(trace, norms, spikes):
         return _report_jumps(trace, norms, spikes, floor)
-    return _rose(trace, norms, floor)
+    return _report_rise(trace, norms, floor)
 
 
-def _as_before(trace: Trace, norms: Series, spikes: list[Spike]) -> bool:
+def _repeats_peaks(trace: Trace, norms: Series, spikes: list[Spike]) -> bool:
     """See peaks of a run that does well that are as high as ever: what fell is their median.
 
     Where most groups are solved, a batch with one that is not has the gradient of old.
@@ -104,7 +104,7 @@ def _report_jumps(trace: Trace, norms: Series, spikes: list[Spike], floor: float
     )
 
 
-def _rose(trace: Trace, norms: Series, floor: float) -> Answer:
+def _report_rise(trace: Trace, norms: Series, floor: float) -> Answer:
     points = norms.finite()
     first, last = start(points), median(points.values[-GRADIENT_TAIL_POINTS:])
     if first is None or last is None or not last > max(GRADIENT_FACTOR.on(trace) * first, floor):
@@ -140,7 +140,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     evidence, counter = weigh.sides(trend)
     stall_severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     unknown = Severity.NOTE
-    if loss_text := _loss_grew(trace, onset_step):
+    if loss_text := _describe_loss_growth(trace, onset_step):
         evidence, unknown = (loss_text, *evidence), Severity.WARNING
     return Finding(
         summary,
@@ -155,7 +155,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     )
 
 
-def _loss_grew(trace: Trace, onset_step: int) -> str:
+def _describe_loss_growth(trace: Trace, onset_step: int) -> str:
     """Say how a supervised loss, which ought to fall, grew instead; empty where it did not."""
     loss = trace.get(LOSS.name)
     if trace.profile is not Profile.SUPERVISED or loss is None:

@@ -81,7 +81,7 @@ def check(trace: Trace) -> Answer:
     evidence, counter = weigh.sides(trend)
     name = next(n for n in LEARNING_METRICS if n in trace)
     severity = weigh.severity(trend)
-    if _never_rose(trace, trend, picked[1].until(first).values):
+    if _never_rises(trace, trend, picked[1].until(first).values):
         severity, counter = Severity.WARNING, ()
     return Finding(
         f"{share:.0%} of the run is over before the first update, at step {first:,}",
@@ -124,7 +124,7 @@ def _no_update(trace: Trace) -> Finding | None:
     )
 
 
-def _never_rose(trace: Trace, trend: Standing, values_before: NDArray[np.float64]) -> bool:
+def _never_rises(trace: Trace, trend: Standing, values_before: NDArray[np.float64]) -> bool:
     """Tell an outcome that holds what it had before anything was learned, far from solved."""
     level, share = median(values_before), way_share(trace, trend)
     if trend.state != "holding its best" or level is None or (share or 0.0) >= NEARLY:

@@ -61,7 +61,7 @@ MAX_CONVERGED_VARIATION = 0.01  # standard deviation / mean, the limit of publis
 def check(trace: Trace) -> Answer:
     """Compare the end with the start, once enough of the run is seen."""
     loss = trace[LOSS.name].finite()
-    if not _enough(trace, loss):
+    if not _is_long_enough(trace, loss):
         return Undecided(f"too early: {len(loss)} losses are logged")
     if _warms_up(trace):
         return Undecided("too early: the learning rate is still rising")
@@ -92,7 +92,7 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _enough(trace: Trace, loss: Series) -> bool:
+def _is_long_enough(trace: Trace, loss: Series) -> bool:
     if len(loss) >= 50:  # points, without a budget
         return True
     return trace.budget is not None and trace.last_step >= 0.5 * trace.budget.steps

@@ -102,11 +102,11 @@ def check(trace: Trace) -> Answer:
     ]
     findings += [f for f in (_storm(trace), _nan_return(trace)) if f is not None]
     if (at_end := _nan_at_end(trace)) is not None:
-        return _with_others(at_end, findings)
+        return _add_findings(at_end, findings)
     if findings:
         worst = max(f.severity for f in findings)
         first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
-        return _with_others(first, findings)
+        return _add_findings(first, findings)
     for metric in (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE):
         series = trace.get(metric.name)
         if series is not None and (note := _no_variance(metric.name, series)):
@@ -275,7 +275,7 @@ def _storm(trace: Trace) -> Finding | None:
     return None
 
 
-def _with_others(first: Finding, findings: list[Finding]) -> Finding:
+def _add_findings(first: Finding, findings: list[Finding]) -> Finding:
     other_summaries = tuple(f.summary for f in findings if f is not first)
     return replace(first, evidence=other_summaries)
 

@@ -123,7 +123,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     trend = standing(trace, since=stretch.start, until=stretch.end)
     evidence, counter = weigh.sides(trend)
     during = stretch.of(series)
-    sure = _constant(trace, stretch) or untaught(trace, FLAT_GRADIENT.on(trace))
+    sure = _is_constant(trace, stretch) or untaught(trace, FLAT_GRADIENT.on(trace))
     unknown = Severity.WARNING if sure else Severity.NOTE
     severity = stretch.severity(weigh.severity(trend, unknown=unknown))
     return Finding(
@@ -139,7 +139,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     )
 
 
-def _constant(trace: Trace, stretch: Stretch) -> bool:
+def _is_constant(trace: Trace, stretch: Stretch) -> bool:
     """Tell whether the outcome repeats one value: too little for a trend, enough for us."""
     picked = outcome(trace)
     if picked is None:

@@ -50,7 +50,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
-from rlvitals.rules.gains import MIN_GAIN_POINTS, likely_flat
+from rlvitals.rules.gains import MIN_GAIN_POINTS, is_likely_flat
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rule import (
     Answer,
@@ -157,7 +157,7 @@ def _doubt(trace: Trace, trend: Standing) -> tuple[str, ...]:
     """Say why a flat level may not be a failure; empty where it is proven."""
     if _is_doubtful(trace, trend):
         return ("its level may be a good one: --set env_id=... may tell",)
-    if not likely_flat(trend) or trend.metric.endswith("return"):
+    if not is_likely_flat(trend) or trend.metric.endswith("return"):
         return ()
     return ("batches scatter, so that a small gain is not excluded: evaluate on fixed prompts",)
 

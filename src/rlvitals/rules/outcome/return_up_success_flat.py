@@ -33,7 +33,7 @@ from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN
 from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import MIN_ANSWER_GAIN, checks
+from rlvitals.rules.answers import MIN_ANSWER_GAIN, list_answer_checks
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -93,7 +93,9 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
             return metric.name, trace[metric.name].finite()
     whole = trace.profile in kinds.LANGUAGE and not too_early(trace)
     unpaid = unpaid_task(trace) if whole else None
-    return unpaid or next(((name, series.finite()) for name, series in checks(trace)), None)
+    return unpaid or next(
+        ((name, series.finite()) for name, series in list_answer_checks(trace)), None
+    )
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them

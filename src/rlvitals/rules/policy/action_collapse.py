@@ -155,7 +155,7 @@ def _finding(
         ended=int(shares.ends[-1]),
         observed=float(course[-1]),
         bound=limit,
-        curve=Curve(f"share of {noun} {shares.names[top]}", _drawn(shares, course)),
+        curve=Curve(f"share of {noun} {shares.names[top]}", _share_curve(shares, course)),
         evidence=tuple(evidence),
         counter=(f"meanwhile {trend.sentence}",) if trend.improves else (),
     )
@@ -167,7 +167,7 @@ def _metric(trace: Trace) -> str:
     return f"{ACTION_COUNT.name}/{next(iter(trace.family(ACTION_COUNT.name)))}"
 
 
-def _drawn(shares: Shares, course: NDArray[np.float64]) -> Series:
+def _share_curve(shares: Shares, course: NDArray[np.float64]) -> Series:
     return Series(shares.ends, np.full(len(course), np.nan), course)
 
 

@@ -61,7 +61,7 @@ def check(trace: Trace) -> Answer:
     middle = stretch.middle(clip)
     judge = learning_trend if trace.profile in kinds.LANGUAGE else standing
     trend = judge(trace, since=stretch.start)
-    causes, remedies = _tiny_range(trace, stretch)
+    causes, remedies = _weigh_clip_range(trace, stretch)
     severe = middle > SEVERE_CLIP_FRACTION.on(trace) and not weigh.content(standing(trace))
     return Finding(
         f"too many samples are clipped: {middle:.0%} in the median, {stretch.worst:.0%} at most",
@@ -84,7 +84,7 @@ def _severity(trend: Standing, *, severe: bool) -> Severity:
     return Severity.ERROR if trend.stalls and severe else Severity.WARNING
 
 
-def _tiny_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _weigh_clip_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Tell large updates from a clip range so small that any update is clipped."""
     clip_range = trace.number("clip_range")
     kl = trace.get(APPROX_KL.name)

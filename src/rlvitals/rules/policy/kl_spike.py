@@ -36,7 +36,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.course import lost_before
+from rlvitals.rules.course import is_lost_before
 from rlvitals.rules.curves import holds_early_gain
 from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
@@ -77,7 +77,7 @@ def check(trace: Trace) -> Answer:
     blamed, loss_text, severity = _choose_spike(trace, kl, spikes)
     onset_step = int(kl.steps[blamed.index])
     after = standing(trace, since=onset_step)
-    lost_earlier = severity > Severity.NOTE and not loss_text and lost_before(trace, onset_step)
+    lost_earlier = severity > Severity.NOTE and not loss_text and is_lost_before(trace, onset_step)
     bound = max(
         KL_SPIKE_FACTOR.bound(
             trace, f"{factor:g} x the median of the updates before it", worst.baseline

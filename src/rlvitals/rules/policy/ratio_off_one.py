@@ -112,7 +112,7 @@ def _finding(
 ) -> Finding:
     during = stretch.of(ratio)
     worst = float(during.values[np.abs(np.log(np.maximum(during.values, 1e-12))).argmax()])
-    together = _together(trace, stretch)
+    together = _describe_large_updates(trace, stretch)
     causes = ("updates are too drastic: learning rate or epochs too high",) if together else ()
     remedies = (
         ("lower {learning_rate}", "run {n_epochs:fewer epochs per batch}") if together else ()
@@ -133,7 +133,7 @@ def _finding(
     )
 
 
-def _together(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
+def _describe_large_updates(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
     """Say whether KL and clip fraction are high at the same time: then updates are drastic."""
     sentences = []
     for metric, limit, template in (

@@ -162,7 +162,7 @@ def _by_sum(trace: Trace) -> Finding | None:
     if movement is None or movement.metric == ENTROPY.name or weigh.content(verdict_trend(trace)):
         return None
     if movement.metric == GRAD_NORM.name:
-        return _without_gradient(trace, movement.bound)
+        return _report_no_gradient(trace, movement.bound)
     kl = trace[APPROX_KL.name].finite()
     return Finding(
         f"updates hardly move the policy: the KL of all {len(kl):,} logged ones together changes "
@@ -179,7 +179,7 @@ def _by_sum(trace: Trace) -> Finding | None:
     )
 
 
-def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
+def _report_no_gradient(trace: Trace, bound: Bound) -> Finding | None:
     norms, returns = trace[GRAD_NORM.name].finite(), trace.numbers(RETURN.name)
     if returns is not None and not np.ptp(returns.values):
         return None  # advantages of 0: where all returns are alike there is nothing to learn
@@ -205,7 +205,10 @@ def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
 
 def _by_updates(trace: Trace) -> Answer:
     half = trace.first_step + (trace.last_step - trace.first_step) // 2
-    kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
+    kl, clip = (
+        _late_median(trace, APPROX_KL.name, half),
+        _late_median(trace, CLIP_FRACTION.name, half),
+    )
     is_small = [kl is not None and kl <= MIN_UPDATE_KL.on(trace)]
     is_small.append(clip is not None and clip < MIN_CLIP_FRACTION.on(trace))
     logged = [kl is not None, clip is not None]
@@ -231,7 +234,7 @@ def _by_rate(trace: Trace) -> Finding | None:
         return None
     highest = float(rates.values.max())
     limit = MIN_CONTROL_LEARNING_RATE.bound(trace, "default for control tasks")
-    if not 0 < highest < limit.value or not _nowhere(trace):
+    if not 0 < highest < limit.value or not _gets_nowhere(trace):
         return None
     return Finding(
         f"updates hardly move the policy: the learning rate is {highest:.1e} at most",
@@ -247,7 +250,7 @@ def _by_rate(trace: Trace) -> Finding | None:
     )
 
 
-def _nowhere(trace: Trace) -> bool:
+def _gets_nowhere(trace: Trace) -> bool:
     """See an outcome that got nowhere: proven so, or still where random actions would be."""
     trend = standing(trace)
     if weigh.content(trend):
@@ -268,7 +271,7 @@ def _by_entropy(trace: Trace) -> Answer:
     if span > SAME_ENTROPY.value or not level:
         return Clear()
     sure = no_movement(trace) is not None and not weigh.content(verdict_trend(trace))
-    if not (sure or _nowhere(trace)):
+    if not (sure or _gets_nowhere(trace)):
         return Undecided("entropy stands still, but the outcome may not", ("outcome/return",))
     return Finding(
         f"updates hardly move the policy: its entropy stays {entropy.values[-1]:.4g} within "
@@ -288,7 +291,10 @@ def _by_entropy(trace: Trace) -> Answer:
 
 def _causes(trace: Trace, half: int) -> tuple[str, ...]:
     """Rank what makes updates small by the learning rate and by the value loss."""
-    rate, loss = _late(trace, LEARNING_RATE.name, half), _late(trace, VALUE_LOSS.name, half)
+    rate, loss = (
+        _late_median(trace, LEARNING_RATE.name, half),
+        _late_median(trace, VALUE_LOSS.name, half),
+    )
     causes = list(RULE.causes)
     if rate is not None and rate < 1e-5:  # at a higher rate small updates have another cause
         return (f"the learning rate, {rate:.1e}, is too low", *causes[1:])
@@ -307,7 +313,7 @@ def _rate_is_low(trace: Trace) -> bool:
     return bool(rate.values[-1] < 0.3 * rate.values.max())
 
 
-def _late(trace: Trace, name: str, half: int) -> float | None:
+def _late_median(trace: Trace, name: str, half: int) -> float | None:
     series = trace.get(name)
     late_points = None if series is None else series.since(half).finite()
     return median(late_points.values) if late_points is not None and len(late_points) >= 5 else None

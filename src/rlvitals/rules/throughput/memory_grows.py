@@ -145,7 +145,7 @@ def _finding(trace: Trace, growth: Growth) -> Finding:
         observed=growth.last,
         bound=growth.total or Bound(first * (1 + MIN_MEMORY_GROWTH.on(trace)), origin),
         evidence=(*_forecast(trace, growth), *_describe_preemptions(trace, first_step)),
-        counter=(*_buffer(trace, last_step), *_longer(trace, first_step)),
+        counter=(*_buffer(trace, last_step), *_describe_lengths(trace, first_step)),
     )
 
 
@@ -186,7 +186,7 @@ def _buffer(trace: Trace, last_step: int) -> tuple[str, ...]:
     return (f"the replay buffer fills until {size:,.0f} steps",)
 
 
-def _longer(trace: Trace, first_step: int) -> tuple[str, ...]:
+def _describe_lengths(trace: Trace, first_step: int) -> tuple[str, ...]:
     logged = trace.get(LENGTH_MEAN.name)
     levels = None if logged is None else first_last_change(logged.since(first_step).values)
     if levels is None or levels[1] < 1.1 * levels[0]:

@@ -53,7 +53,11 @@ def check(trace: Trace) -> Answer:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
     if cycle.live is None and silence is None:
         return Undecided("whether the run goes on is not known")
-    if silence is None or not np.isfinite(silence) or (longest := _longest(trace)) is None:
+    if (
+        silence is None
+        or not np.isfinite(silence)
+        or (longest := _find_timed_series(trace)) is None
+    ):
         return Undecided("when the log last grew is not known, or how fast it did")
     return _long_silence(trace, silence, *longest)
 
@@ -67,7 +71,7 @@ def _long_silence(trace: Trace, silence: float, name: str, series: Series) -> An
     return _finding(trace, name, silence, limit)
 
 
-def _longest(trace: Trace) -> tuple[str, Series] | None:
+def _find_timed_series(trace: Trace) -> tuple[str, Series] | None:
     """Return the series with the most wall times, in the order of their times."""
     by_name = {name: s.where(np.isfinite(s.times)) for name, s in trace.series.items()}
     elapsed = trace.get(ELAPSED.name)

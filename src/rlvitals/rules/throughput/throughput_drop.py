@@ -82,7 +82,7 @@ def check(trace: Trace) -> Answer:
     rate_before = float(np.median(speed.rates[:split]))
     rate_after = float(np.median(speed.rates[split:]))
     first_slow_step = int(speed.steps[split - 1])
-    busy = _busy(trace, first_slow_step)
+    busy = _describe_load(trace, first_slow_step)
     # How much an update of a language model has to write is known by its tokens alone, and how
     # much an epoch, an episode or a row of another's loop has to do is not known at all.
     varies = trace.step_unit in VARYING_UNITS or (trace.profile is Profile.UNKNOWN and not firsts)
@@ -90,7 +90,7 @@ def check(trace: Trace) -> Answer:
     is_measured = counter is not None or same_work
     severe = rate_after < SEVERE_DROPPED_SPEED.on(trace) * rate_before and not busy and is_measured
     return Finding(
-        f"{unit} per second fell from {_plain(rate_before)} to {_plain(rate_after)} "
+        f"{unit} per second fell from {_format_rate(rate_before)} to {_format_rate(rate_after)} "
         f"and stay there{busy}",
         severity=Severity.WARNING if severe else Severity.NOTE,
         metric=_metric_name(trace),
@@ -100,7 +100,7 @@ def check(trace: Trace) -> Answer:
         bound=MAX_DROPPED_SPEED.bound(
             trace, f"{MAX_DROPPED_SPEED.on(trace):.0%} of this run's own speed before", rate_before
         ),
-        curve=Curve(f"{unit} per second", _drawn(speed)),
+        curve=Curve(f"{unit} per second", _speed_curve(speed)),
         evidence=(
             f"measured over windows of {speed.seconds:,.3g} s",
             *_bottleneck(trace, first_slow_step),
@@ -109,12 +109,12 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _plain(rate: float) -> str:
+def _format_rate(rate: float) -> str:
     """Write a rate to three digits at least, without an exponent."""
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"  # three digits
 
 
-def _busy(trace: Trace, step: int) -> str:
+def _describe_load(trace: Trace, step: int) -> str:
     """Say in words that the machine became too busy as the run became slow; empty: it did not."""
     load, cores = trace.numbers(LOAD.name), trace.numbers(CORES.name)
     if load is None or cores is None:
@@ -173,7 +173,7 @@ def _enough_points(trace: Trace, name: str) -> Series | None:
     return points if points is not None and len(points) > LEAST else None
 
 
-def _drawn(speed: Pace) -> Series:
+def _speed_curve(speed: Pace) -> Series:
     return Series(speed.steps, np.full(len(speed.rates), np.nan), speed.rates)
 
 

@@ -55,7 +55,7 @@ def check(trace: Trace) -> Answer:
 
 def _waits(trace: Trace) -> Answer | None:
     """Compare the share of the time that collecting takes with the run's own past."""
-    split = _split(trace)
+    split = _collecting_share(trace)
     if split is None:
         return None
     name, collecting = split
@@ -86,15 +86,15 @@ def _waits(trace: Trace) -> Answer | None:
     )
 
 
-def _split(trace: Trace) -> tuple[str, Series] | None:
+def _collecting_share(trace: Trace) -> tuple[str, Series] | None:
     """Name the longest phase that collects data, and give the share of the time it takes.
 
     The time is that of this phase and the longest that learns.
     """
     name = PHASE_TIME.name if trace.family(PHASE_TIME.name) else PHASE_SHARE.name
     phases = {k: s.finite() for k, s in trace.family(name).items()}
-    collect = _longest(phases, COLLECTING_PHASES)
-    learn = _longest(phases, LEARNING_PHASES)
+    collect = _find_longest_phase(phases, COLLECTING_PHASES)
+    learn = _find_longest_phase(phases, LEARNING_PHASES)
     if not collect or not learn:
         return None
     first = phases[collect].where(np.isin(phases[collect].steps, phases[learn].steps))
@@ -105,7 +105,7 @@ def _split(trace: Trace) -> tuple[str, Series] | None:
     return f"{name}/{collect}", Series(first.steps, first.times, first.values / total)
 
 
-def _longest(phases: Mapping[str, Series], names: tuple[str, ...]) -> str:
+def _find_longest_phase(phases: Mapping[str, Series], names: tuple[str, ...]) -> str:
     """Return the phase of these names that takes longest in the median; "" for none."""
     times = {k: median(s.values) or 0.0 for k, s in phases.items() if k.startswith(names)}
     longest = max(times, key=lambda k: (times[k], k), default="")

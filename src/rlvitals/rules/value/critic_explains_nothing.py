@@ -115,7 +115,7 @@ def _weigh_finding(
     trace: Trace, metric: str, logged: Series, during: Array, stretch: Stretch
 ) -> Answer:
     """Ask whether there was anything to explain, from enough samples, and what came of it."""
-    if _all_alike(trace, stretch):
+    if _is_constant_outcome(trace, stretch):
         return Undecided("the outcome is constant: there is no variance to explain")
     trend = standing(trace, since=stretch.start, until=stretch.end)
     samples = _samples(trace)
@@ -149,7 +149,7 @@ def _where_returns_vary(trace: Trace, values: Series) -> Series:
     return values.where(~is_small[np.maximum(rows, 0)])
 
 
-def _all_alike(trace: Trace, stretch: Stretch) -> bool:
+def _is_constant_outcome(trace: Trace, stretch: Stretch) -> bool:
     picked = outcome(trace)
     if picked is None:
         return False

@@ -51,7 +51,7 @@ from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.falling import fall, with_it
+from rlvitals.rules.falling import fall, falls_by
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.spent import too_early
@@ -266,7 +266,7 @@ def _report_jumps(
         f"in the median before; {_count(jump.indices.size)} above the limit",
         severity=Severity.NOTE
         if _ends_before_fall(trace, series, jump)
-        else _severity(trend, direction, jump, kl, fell=with_it(trace, onset_step)),
+        else _severity(trend, direction, jump, kl, fell=falls_by(trace, onset_step)),
         metric=LOSS.name,
         began=onset_step,
         ended=int(series.steps[last]),

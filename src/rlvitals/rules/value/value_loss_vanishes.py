@@ -89,7 +89,7 @@ def check(trace: Trace) -> Answer:
     if stretch is None or not stretch.goes_on:
         return Clear()
     full_trend, trend = standing(trace), standing(trace, since=stretch.start)
-    abrupt = _abrupt(trace, loss, stretch)
+    abrupt = _changes_abruptly(trace, loss, stretch)
     if weigh.content(trend) or (weigh.content(full_trend) and not (abrupt and trend.stalls)):
         return Clear()
     explained = _get_explained_variance(trace, stretch)
@@ -100,7 +100,7 @@ def check(trace: Trace) -> Answer:
     targets = _targets(trace, picked[1].since(stretch.start).values, explained)
     targets = replace(targets, abrupt=abrupt)
     worse_trend = full_trend if full_trend.stalls else trend
-    if not worse_trend.stalls and not _cut_off(targets):
+    if not worse_trend.stalls and not _is_cut_off(targets):
         return Undecided(f"the value loss is nearly 0, and {worse_trend.sentence}")
     return _finding(loss, stretch, limit, worse_trend, targets)
 
@@ -136,13 +136,13 @@ def _targets(trace: Trace, returns: Array, explained: Array) -> _Targets:
     )
 
 
-def _cut_off(targets: _Targets) -> bool:
+def _is_cut_off(targets: _Targets) -> bool:
     """Tell targets that leave the returns out: they do not vary though the returns do."""
     is_cut = targets.discounted or targets.undefined > MAJORITY_OF_ESTIMATES or targets.abrupt
     return targets.differ and is_cut
 
 
-def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
+def _changes_abruptly(trace: Trace, loss: Series, stretch: Stretch) -> bool:
     """Tell targets that changed at a step: the critic errs, then nothing is left to predict.
 
     While the outcome stands as it was: where it breaks too, what changed is outside.
@@ -164,7 +164,7 @@ def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
 
 
 def _severity(trend: Standing, targets: _Targets) -> Severity:
-    if _cut_off(targets):
+    if _is_cut_off(targets):
         return weigh.severity(trend)
     return Severity.NOTE
 
