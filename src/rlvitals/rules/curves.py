@@ -22,7 +22,7 @@ MIN_CHANGE_SDS = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 
 PLAIN_CHANGE_FACTOR = 3.0  # x the least change that counts
 PLAIN_CHANGE_SDS = 6.0  # x the scatter from point to point
 LONG_CURVE = 60  # points: in a longer curve a rise by 1.5 times what counts is plain
-START_POINTS = 3  # points whose median is the first level
+CURVE_START_POINTS = 3  # points whose median is the first level
 CURVE_BLOCKS = 20  # blocks for the range and the best level
 MIN_DIP_ERRORS = 3.0  # standard errors of the first block, for a rise from it
 FIFTHS = 5  # the first fifth is the start of a run
@@ -50,7 +50,7 @@ def by_steps(series: Series) -> Series:
 
 def rises_at_once(values: Array, last: float, material: float) -> bool:
     """See a task that was learned within the first few points, and is still: flat is no fault."""
-    gain = min(median(values) or 0.0, last) - (median(values[:START_POINTS]) or 0.0)
+    gain = min(median(values) or 0.0, last) - (median(values[:CURVE_START_POINTS]) or 0.0)
     return gain > max(material, PLAIN_CHANGE_SDS * (robust_sd(values) or 0.0))
 
 
@@ -204,7 +204,7 @@ def holds_early_gain(trace: Trace, name: str, values: Array, last: float, materi
     if not _is_of_episodes(trace, name):
         return False
     best = float(block_means(values, max(1, len(values) // CURVE_BLOCKS)).max())
-    start = median(values[:START_POINTS]) or 0.0
+    start = median(values[:CURVE_START_POINTS]) or 0.0
     if best - last >= MIN_SHARE_LOST * (best - start):
         return False
     single = episodes(trace, name) <= 1 and starts_below(trace[name].values)

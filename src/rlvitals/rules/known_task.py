@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics import environments
 from rlvitals.metrics.environments import Environment
-from rlvitals.rules.curves import START_POINTS
+from rlvitals.rules.curves import CURVE_START_POINTS
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
@@ -28,7 +28,7 @@ def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | 
     env = environment(trace) if name.endswith("return") else None
     if env is None or not env.random_return or not env.beyond(values).any():
         return env
-    factor = (median(values[:START_POINTS]) or 0.0) / env.random_return
+    factor = (median(values[:CURVE_START_POINTS]) or 0.0) / env.random_return
     return env.times(factor) if factor >= 3.0 else env  # x what a random policy earns
 
 

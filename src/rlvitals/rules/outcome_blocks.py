@@ -8,9 +8,9 @@ from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.rules.curves import (
     CURVE_BLOCKS,
+    CURVE_START_POINTS,
     LONG_CURVE,
     PLAIN_CHANGE_FACTOR,
-    START_POINTS,
     find_fall_back,
     find_proven_loss,
     gain_after_dip,
@@ -196,7 +196,7 @@ def _is_sure_at_first(trace: Trace) -> bool:
     if entropy is None or most is None:
         return False
     # An untrained policy is nearly uniform.
-    return float(np.median(entropy.values[:START_POINTS])) <= 0.5 * most.value
+    return float(np.median(entropy.values[:CURVE_START_POINTS])) <= 0.5 * most.value
 
 
 def _likely_standing(
