@@ -7,7 +7,7 @@ from loading import MEASURED, load_run
 
 from rlvitals.diagnosis.coverage import coverage
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.rules.causes import OUTCOMES
+from rlvitals.rules.causes import OUTCOME_RULES
 from rlvitals.views import terminal
 
 
@@ -36,7 +36,9 @@ def flat_run(**metrics):
 
 
 def test_a_flat_outcome_names_the_causes_that_the_log_does_not_exclude():
-    (case,) = (c for c in diagnose(flat_run(), rates=MEASURED).cases if c.rule.name in OUTCOMES)
+    (case,) = (
+        c for c in diagnose(flat_run(), rates=MEASURED).cases if c.rule.name in OUTCOME_RULES
+    )
     (unlock,) = (u for u in case.open_causes if u.names == ("exploration/entropy",))
     assert "entropy-collapse" in unlock.rules
     assert f"log {unlock.names[0]} to tell" in terminal.diagnosis(
@@ -47,7 +49,7 @@ def test_a_flat_outcome_names_the_causes_that_the_log_does_not_exclude():
 def test_a_cause_is_excluded_by_the_metric_that_it_lacked():
     entropies = load_run("ppo-cartpole-healthy").series["exploration/entropy"]
     result = diagnose(flat_run(**{"exploration/entropy": entropies}), rates=MEASURED)
-    (case,) = (c for c in result.cases if c.rule.name in OUTCOMES)
+    (case,) = (c for c in result.cases if c.rule.name in OUTCOME_RULES)
     names = {rule for unlock in case.open_causes for rule in unlock.rules}
     assert "entropy-collapse" not in names
     assert names

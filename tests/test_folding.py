@@ -146,9 +146,9 @@ def test_a_note_that_could_explain_a_graver_case_stands_before_other_notes():
 
 def test_every_rule_is_known_to_harm_the_outcome_or_not_to():
     """A new rule goes into `causes.LEARNING` where its fault can keep an outcome from rising."""
-    placed = (*causes.OUTCOMES, *causes.LEARNING, *causes.BESIDE)
+    placed = (*causes.OUTCOME_RULES, *causes.MECHANISM_RULES, *causes.INDEPENDENT_RULES)
     assert sorted(placed) == sorted(RULES)
-    assert set(causes.WEAK) <= set(causes.LEARNING)
+    assert set(causes.WEAK_CAUSE_RULES) <= set(causes.MECHANISM_RULES)
 
 
 def said(found):

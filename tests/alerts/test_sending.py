@@ -216,7 +216,7 @@ def test_nothing_is_told_before_the_first_update():
     diagnosis = diagnose("ppo-cartpole-lr-x300")
     assert conditions.find_alarms(diagnosis, [conditions.parse("warning")])
     trace = diagnosis.trace
-    only = {name: s for name, s in trace.series.items() if name not in conditions.LEARNS}
+    only = {name: s for name, s in trace.series.items() if name not in conditions.UPDATE_METRICS}
     early = replace(trace, series=only, budget=None, lifecycle=Lifecycle(live=True, live_by="x"))
     word = replace(diagnosis.verdict, word=rlvitals.Word.UNKNOWN)
     unlearned = replace(diagnosis, trace=early, verdict=word)

@@ -9,7 +9,7 @@ import pytest
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import learning_trend, verdict_trend
-from rlvitals.rules.gains import early_loss, level_standing, likely_flat
+from rlvitals.rules.gains import early_loss, is_likely_flat, level_standing
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import standing
 from rlvitals.rules.untaught import dead
@@ -49,7 +49,7 @@ def test_a_noisy_level_that_excludes_a_large_gain_is_a_note():
         learning_trend(grpo(outcome__reward=0.7 * made.noise(50, n), reward__std=np.full(50, 0.7)))
         for n in range(60)
     ]
-    likely = [state for state in states if likely_flat(state)]
+    likely = [state for state in states if is_likely_flat(state)]
     assert len(likely) >= 6
     assert all(trend.state == "flat" and "shows no gain" in trend.why for trend in likely)
     for n in range(60):  # a large gain
@@ -61,7 +61,7 @@ def test_a_level_that_is_likely_raises_no_alarm():
     run = next(
         run
         for n in range(60)
-        if likely_flat(
+        if is_likely_flat(
             learning_trend(
                 run := grpo(outcome__reward=0.7 * made.noise(50, n), reward__std=np.full(50, 0.7))
             )

@@ -6,8 +6,8 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.rules.curves import never_better
-from rlvitals.rules.falling import fall, memory, with_it
+from rlvitals.rules.curves import never_improves
+from rlvitals.rules.falling import fall, falls_by, memory
 from rlvitals.rules.policy import kl_spike
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.types import Profile
@@ -60,8 +60,8 @@ def test_a_fall_that_had_begun_is_told():
 
 
 def test_what_sets_in_with_the_fall_did_not_bring_it_about():
-    assert with_it(run(3), made.STEP * (HALF + 1))
-    assert not with_it(run(3), made.STEP * (HALF - 9))
+    assert falls_by(run(3), made.STEP * (HALF + 1))
+    assert not falls_by(run(3), made.STEP * (HALF - 9))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_few_tokens_at_which_the_outcome_falls_are_told():
 
 def test_an_outcome_that_wanders_about_its_start_was_never_better():
     wave = 10.0 * np.sin(np.arange(120) / 9.0)
-    assert never_better(wave - 1200.0, -1200.0, -1200.0, 100.0)
-    assert not never_better(wave[:50] - 1200.0, -1200.0, -1200.0, 100.0)
+    assert never_improves(wave - 1200.0, -1200.0, -1200.0, 100.0)
+    assert not never_improves(wave[:50] - 1200.0, -1200.0, -1200.0, 100.0)
     risen = np.concatenate((wave[:60] - 1200.0, wave[60:] - 900.0))
-    assert not never_better(risen, -1200.0, -1200.0, 100.0)
+    assert not never_improves(risen, -1200.0, -1200.0, 100.0)

@@ -11,7 +11,7 @@ import pytest
 
 import rlvitals
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.rules.course import lost_before
+from rlvitals.rules.course import is_lost_before
 from rlvitals.rules.data.impossible_value import RULE as IMPOSSIBLE
 from rlvitals.rules.data.setting_out_of_range import RULE as OUT_OF_RANGE
 from rlvitals.rules.outcome.sign_reversed import RULE as SIGN_REVERSED
@@ -143,9 +143,9 @@ def test_one_bad_episode_at_its_end_has_not_lost_an_outcome():
     values = np.concatenate((np.linspace(0, 100, 40), np.full(20, 100.0)))
     values += 2 * made.noise(ROWS, 5)
     values[-1] = 0.0
-    assert lost_before(over(outcome__return=values), made.STEP * ROWS) is False
+    assert is_lost_before(over(outcome__return=values), made.STEP * ROWS) is False
     values[-10:] = 0.0
-    assert lost_before(over(outcome__return=values), made.STEP * ROWS) is True
+    assert is_lost_before(over(outcome__return=values), made.STEP * ROWS) is True
 
 
 def destroyed(jumps, level=-370.0):

@@ -10,7 +10,7 @@ import rlvitals
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import learning_trend, verdict_trend
-from rlvitals.rules.gains import rises_steadily, slope_errors, succeeds_throughout
+from rlvitals.rules.gains import has_steady_rise, slope_errors, succeeds_throughout
 from rlvitals.rules.language import (
     first_rows_broken,
     no_gradient,
@@ -89,7 +89,7 @@ def test_names_say_what_a_part_pays_for(part, right, task):
 @pytest.mark.parametrize("count", [10, 15, 30])
 def test_a_short_run_that_rises_is_learning(count):
     rewards = np.linspace(0.15, 0.28, count) + 0.012 * made.noise(count, 3)
-    assert rises_steadily(rewards)
+    assert has_steady_rise(rewards)
     assert verdict_trend(grpo(outcome__reward=rewards)).state == "rising"
 
 
@@ -98,7 +98,7 @@ def test_a_steep_slope_is_a_rise_where_few_blocks_are():
     rewards = np.linspace(0.15, 0.37, 30) + 0.08 * made.noise(30, 10)
     change = outcome_change(rewards)
     assert (change.answer, change.low < 0) == ("cannot tell", True)
-    assert rises_steadily(rewards)
+    assert has_steady_rise(rewards)
     run = grpo(reward__component__accuracy_reward=rewards)
     assert verdict_trend(run).improves or verdict_trend(run).state == "holding its best"
 
@@ -108,12 +108,12 @@ def test_a_slope_of_sluggish_noise_is_no_rise():
     steep = [slope_errors(values) >= 3.5 for values in sluggish]
     assert sum(steep) > 20  # as if it were independent
     alone = [v for v in sluggish if outcome_change(v).answer != "rose"]
-    assert sum(map(rises_steadily, alone)) <= 2
+    assert sum(map(has_steady_rise, alone)) <= 2
 
 
 def test_noise_hardly_ever_rises_steadily():
     for count in (10, 20, 50, 200):
-        rises = [rises_steadily(made.noise(count, seed)) for seed in range(200)]
+        rises = [has_steady_rise(made.noise(count, seed)) for seed in range(200)]
         assert sum(rises) <= 4
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.going_on import GRACE, goes_on, in_grace
+from rlvitals.rules.going_on import GRACE_UPDATES, goes_on, in_grace
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.value import critic_explains_nothing
@@ -86,7 +86,7 @@ def test_how_long_it_must_stand_can_be_set():
 
 
 def test_no_warning_while_learning_has_only_begun():
-    updates = np.where(np.arange(100) < 100 - GRACE, np.nan, 1.0)
+    updates = np.where(np.arange(100) < 100 - GRACE_UPDATES, np.nan, 1.0)
     begun = live(made.trace(outcome__return=made.rising(), optimiser__loss=updates))
     assert in_grace(begun)
     found = rule(0).ask(begun)

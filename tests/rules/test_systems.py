@@ -503,7 +503,7 @@ def test_a_rate_that_differs_after_a_resume_was_not_restored(after):
     values[60:] = after
     found = learning_rate_jump.RULE.judge(rate(values, seams=(61 * made.STEP,)))
     assert found.began == 61 * made.STEP
-    assert found.causes[0] == learning_rate_jump.NOT_RESTORED
+    assert found.causes[0] == learning_rate_jump.SCHEDULER_LOST_CAUSE
     whole = rate(np.linspace(3e-4, 1e-4, 100), seams=(61 * made.STEP,))
     assert isinstance(learning_rate_jump.RULE.judge(whole), Clear)
 

@@ -16,7 +16,7 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import find as find_metric
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.going_on import LEARNS, goes_on, in_grace
+from rlvitals.rules.going_on import UPDATE_METRICS, goes_on, in_grace
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Trace
 from rlvitals.views import phrases, rate_text
@@ -121,7 +121,11 @@ def _matches(case: Case, names: set[str]) -> bool:
 def _is_too_early(diagnosis: Diagnosis) -> bool:
     """Return whether a run that goes on has shown no update yet, and cannot be judged."""
     trace = diagnosis.trace
-    return goes_on(trace) and not diagnosis.can_tell and not any(name in trace for name in LEARNS)
+    return (
+        goes_on(trace)
+        and not diagnosis.can_tell
+        and not any(name in trace for name in UPDATE_METRICS)
+    )
 
 
 def _finding_alarm(case: Case, cause: str, trace: Trace) -> Alarm:

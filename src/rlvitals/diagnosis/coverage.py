@@ -112,7 +112,7 @@ def open_causes(
     Only an outcome that no other finding explains has open causes: the rules that could explain
     it and lack a metric or a setting. What lets most of them judge is first.
     """
-    if rule.name not in causes.OUTCOMES or severity is Severity.NOTE:
+    if rule.name not in causes.OUTCOME_RULES or severity is Severity.NOTE:
         return ()
     candidates = [pair for pair in undecided if pair[0].name in rule.explained_by]
     return unlocks(trace, candidates)[0]

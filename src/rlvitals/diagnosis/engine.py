@@ -164,7 +164,7 @@ def _add_waste(cases: Sequence[Case], trace: Trace) -> tuple[Case, ...]:
 
 def _waste(case: Case, trace: Trace) -> Waste | None:
     warnings = [entry for entry in flat(case) if entry.finding.severity > Severity.NOTE]
-    costly = (*causes.LEARNING, *causes.OUTCOMES)
+    costly = (*causes.MECHANISM_RULES, *causes.OUTCOME_RULES)
     if not any(entry.rule.name in costly and goes_on(entry.finding, trace) for entry in warnings):
         return None
     # A symptom may be known before its cause is: the cause itself never before it began.

@@ -27,7 +27,7 @@ from rlvitals.readers.discovery.sources import Run
 from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.rollouts.series import to_log
-from rlvitals.rules.going_on import LIVE, describe_end
+from rlvitals.rules.going_on import MAX_LIVE_SILENCE_S, describe_end
 from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.settings import Settings
 from rlvitals.storage import events
@@ -242,7 +242,7 @@ def _with_processes(cycle: Lifecycle, logs: Sequence[Log], now: float, *, live: 
 
 def _with_liveness(cycle: Lifecycle, overrides: Given, now: float, grew: float | None) -> Lifecycle:
     """Add whether the run goes on: a recorded end, what a person says, a process, growth."""
-    watched, live = grew is not None and now - grew < LIVE, overrides.live
+    watched, live = grew is not None and now - grew < MAX_LIVE_SILENCE_S, overrides.live
     if cycle.over:
         return cycle
     if live is not None:

@@ -97,14 +97,14 @@ class _Evidence:
         by_then = symptom.known if symptom.known >= 0 else symptom.ended
         if cause.began > by_then + self.slack:
             return f"it set in at {cause.began:,}, when this was detectable already"
-        required = symptom.severity if name in causes.WEAK else Severity.WARNING
+        required = symptom.severity if name in causes.WEAK_CAUSE_RULES else Severity.WARNING
         if cause.severity < min(symptom.severity, required):
             return f"it is milder: a {cause.severity.name.lower()}"
         return ""
 
     def depth(self, name: str, among: Sequence[str]) -> tuple[bool, bool, bool, int, int]:
         """Order the causes of one finding: the smallest is the deepest."""
-        weak = name in causes.WEAK
+        weak = name in causes.WEAK_CAUSE_RULES
         rule, finding = self.by_name[name]
         follows = any(cause in among for cause in self.plausible(rule, finding))
         first = min(self.by_name[name_among][1].began for name_among in among)
@@ -114,7 +114,7 @@ class _Evidence:
 
 def _in_time(case: Case) -> tuple[bool, int]:
     """Order symptoms as they set in; what the outcome shows comes last."""
-    return case.rule.name in causes.OUTCOMES, case.finding.began
+    return case.rule.name in causes.OUTCOME_RULES, case.finding.began
 
 
 def _alternatives(case: Case, evidence: _Evidence) -> tuple[Alternative, ...]:
@@ -158,8 +158,8 @@ def _rank_roots(roots: Sequence[Case], slack: int) -> tuple[Case, ...]:
         explained = sum(entry.finding.severity > Severity.NOTE for entry in flat(case)[1:])
         return (
             -case.severity,
-            case.rule.name in causes.OUTCOMES,
-            case.rule.name in causes.BESIDE,
+            case.rule.name in causes.OUTCOME_RULES,
+            case.rule.name in causes.INDEPENDENT_RULES,
             case.rule.name not in hinted if case.severity is Severity.NOTE else False,
             case.finding.began > first + slack,
             -explained,

@@ -23,7 +23,7 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL, KL_TO_REFERENCE
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.going_on import LIVE, liveness
+from rlvitals.rules.going_on import MAX_LIVE_SILENCE_S, liveness
 from rlvitals.types import Series, Trace
 
 if TYPE_CHECKING:  # it loads what records a run
@@ -156,7 +156,7 @@ def _state(  # noqa: PLR0911 - one for each way to know
         return "running" if run_liveness.live else "finished", run_liveness.why
     # It is written with each step: a heartbeat, of which an old one says nothing.
     updated = None if progress is None else progress.updated
-    if updated is not None and abs(now - updated) < LIVE:
+    if updated is not None and abs(now - updated) < MAX_LIVE_SILENCE_S:
         return "running", "its progress file was written just now"
     return "unknown", f"not known whether it goes on: {run_liveness.why}"
 

@@ -132,7 +132,7 @@ def _kl(trace: Trace, *, may_praise: bool) -> Sentence:
     if ceiling is None or ceiling.origin == "default":
         return Sentence("KL", f"{text}; no target is set.", "neutral")
     size, sign = "stable", _good_if(may_praise)
-    if values.max() > kl_spike.OF_TARGET.on(trace) * ceiling.value:
+    if values.max() > kl_spike.TARGET_KL_FACTOR.on(trace) * ceiling.value:
         size, sign = "far too large now and then", "neutral"
     if middle > ceiling.value:
         size, sign = "too large", "bad"
@@ -230,7 +230,7 @@ def _critic(trace: Trace, trend: Standing, *, may_praise: bool) -> Sentence:
             f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
         )
         parts.append(share if explained[2] > -0.005 else worse)  # rounds to 0 %
-        if trend.stalls and explained[2] < critic_explains_nothing.LIMIT.on(trace):
+        if trend.stalls and explained[2] < critic_explains_nothing.MIN_EXPLAINED_VARIANCE.on(trace):
             sign = "bad"
         elif explained[2] > 0.5:  # more than half
             sign = _good_if(may_praise)

@@ -11,7 +11,7 @@ from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import RECENT_WRITE_SECONDS, Context
 from rlvitals.following.duration_text import format_duration
-from rlvitals.rules.going_on import LIVE
+from rlvitals.rules.going_on import MAX_LIVE_SILENCE_S
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_folder import block_files
 
@@ -46,7 +46,7 @@ def check_progress(context: Context) -> Iterable[Problem]:
     moments = [progress.updated, *(trace.lifecycle.last_row for trace in context.traces)]
     times = [moment for moment in moments if moment is not None]
     silent_s = context.time_s - max(times) if times else 0.0
-    if progress.status == RUNNING and not is_alive and silent_s > LIVE:
+    if progress.status == RUNNING and not is_alive and silent_s > MAX_LIVE_SILENCE_S:
         yield Problem(
             Severity.WARNING,
             f"it says running, yet its last sign is {format_duration(silent_s)} old "

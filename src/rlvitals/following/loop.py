@@ -21,7 +21,7 @@ from rlvitals.following.folder_tree import DATABASE_READERS, FolderTree
 from rlvitals.following.run import FollowedRun, Judge
 from rlvitals.readers import native
 from rlvitals.readers.discovery.sources import Run
-from rlvitals.rules.going_on import LIVE
+from rlvitals.rules.going_on import MAX_LIVE_SILENCE_S
 from rlvitals.tracking import clock
 
 LOOK_SECONDS = 1.0  # seconds from one look to the next
@@ -109,7 +109,12 @@ class Watch:
 
         def priority(run: FollowedRun) -> tuple[bool, float, bool, float]:
             is_foreign = native.READER.name not in run.run.trackers
-            return time_s - run.changed_at >= LIVE, run.judged_at, is_foreign, -run.changed_at
+            return (
+                time_s - run.changed_at >= MAX_LIVE_SILENCE_S,
+                run.judged_at,
+                is_foreign,
+                -run.changed_at,
+            )
 
         start = self._timer()
         pending = [followed for followed in self.runs if followed.needs_judging(time_s)]

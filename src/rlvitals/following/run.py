@@ -26,7 +26,7 @@ from rlvitals.following.judgement_changes import find_changes
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.readers.reader import Reader
-from rlvitals.rules.going_on import LIVE
+from rlvitals.rules.going_on import MAX_LIVE_SILENCE_S
 from rlvitals.types import Lifecycle, Log, Trace
 
 # What a run's logs say, `now` and when they were last seen to grow, both in epoch s, or None.
@@ -56,7 +56,7 @@ class FollowedRun:
         self._judged: float | None = None  # when
         self._points = 0  # when it was judged
         self._ask_at = 0.0  # silence, in seconds, after which it is judged again
-        self._patience = LIVE
+        self._patience = MAX_LIVE_SILENCE_S
         self._quiet = self._over = self._spent = self._live = False
         self._gone_since: float | None = None  # time at which its files were missing first
 
@@ -117,7 +117,7 @@ class FollowedRun:
             self._over
             or self.vanished
             or (self._spent and silent >= MIN_JUDGING_SECONDS)
-            or (self._judged is not None and silent >= max(LIVE, self._patience))
+            or (self._judged is not None and silent >= max(MAX_LIVE_SILENCE_S, self._patience))
         )
 
     def state(self, time_s: float) -> str:
@@ -183,7 +183,7 @@ class FollowedRun:
         if self._grew is None and cycle.silence is not None:
             self._since = time_s - cycle.silence
         silent = self.silence(time_s)
-        if first and silent >= LIVE:
+        if first and silent >= MAX_LIVE_SILENCE_S:
             self._quiet = True  # its rows are that old
         # It is judged again when the silence has doubled.
         self._ask_at = max(self._patience, 2.0 * silent if silent >= self._patience else 0.0)
@@ -268,7 +268,7 @@ class FollowedRun:
     def _usual_silence(self) -> float:
         """Return the silence, in seconds, that is unusual for this run."""
         if len(self._gaps) < 5:  # too few to say what is usual
-            return LIVE
+            return MAX_LIVE_SILENCE_S
         return max(
             60.0,  # shorter silences are not reported
             10.0 * median(self._gaps),

@@ -27,23 +27,23 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
-from rlvitals.rules.course import early_level, judge_unclear, loss_from_best, lost_since
-from rlvitals.rules.curves import AMPLE, learned_before
+from rlvitals.rules.course import early_level, judge_late_loss, judge_unclear, loss_from_best
+from rlvitals.rules.curves import LONG_CURVE, describe_earlier_learning
 from rlvitals.rules.gains import (
-    MIN_POINTS,
-    SOLVED,
-    SURE,
+    INTERVAL_ERRORS,
+    MIN_GAIN_POINTS,
+    MIN_SOLVED_LEVEL,
     Gain,
     after_loss,
+    excuse_selected_prompts,
     few_pair_evaluations,
     few_returns,
-    flat_by_construction,
     gain,
+    has_steady_rise,
     level_standing,
     margin_standing,
     order_chance,
     rises_at_once,
-    rises_steadily,
     rising_evaluations,
     succeeds_throughout,
 )
@@ -78,22 +78,21 @@ from rlvitals.rules.standing import (
 from rlvitals.rules.untaught import dead, no_movement
 from rlvitals.types import Profile, Series, Trace
 
-JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
+OUTCOME_METRIC_NAMES = {metric.name for metric in OUTCOME_METRICS}
 # Judged over a whole run by blocks as well.
-WHOLE = (RETURN.name, EVAL_RETURN.name, REWARD.name, MEAN_REWARD.name)
-MEAN = re.compile(
+RETURN_OR_REWARD_NAMES = (RETURN.name, EVAL_RETURN.name, REWARD.name, MEAN_REWARD.name)
+MEAN_ANSWER_PATTERN = re.compile(
     r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy|avg_score|avg@\d"
 )
-SMALL = 0.2  # sd of a single reward: Cohen's small effect
-OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
-MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
-AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
+SMALL_EFFECT_SD = 0.2  # sd of a single reward: Cohen's small effect
+MIN_ANSWER_GAIN = 0.02  # share of all answers: a smaller gain does not count
+MIN_FULL_BATCHES = 3  # batches in which every response earned 1: then 1 is the highest reward
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
     """Return the share of right answers, as finite points in [0, 1], and its canonical name."""
     outcomes = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
-    for name, series in (*outcomes, *checks(trace)):
+    for name, series in (*outcomes, *list_answer_checks(trace)):
         points = paid_share(trace, name, series.finite())
         if len(points) >= LEAST and points.values.min() >= 0 and points.values.max() <= 1:
             return name, points
@@ -107,7 +106,7 @@ def paid_share(trace: Trace, name: str, series: Series) -> Series:
     batches agree on it, it is divided out. Every other part is given back as it is.
     """
     sd = trace.get(name.replace(COMPONENT.name, COMPONENT_STD.name, 1))
-    if sd is None or name in JUDGED_BY or not len(series) or series.values.max() <= 1:
+    if sd is None or name in OUTCOME_METRIC_NAMES or not len(series) or series.values.max() <= 1:
         return series
     scatter = sd.finite()
     _, mean_rows, sd_rows = np.intersect1d(series.steps, scatter.steps, return_indices=True)
@@ -116,12 +115,12 @@ def paid_share(trace: Trace, name: str, series: Series) -> Series:
     if mixed.sum() < LEAST or series.values.min() < 0:
         return series
     low, paid, high = np.quantile(mean[mixed] + spread[mixed] ** 2 / mean[mixed], (0.1, 0.5, 0.9))
-    if high - low > AGREE * paid:
+    if high - low > 0.2 * paid:  # the batches disagree on the sum
         return series
     return Series(series.steps, series.times, np.minimum(series.values / paid, 1.0))
 
 
-def checks(trace: Trace) -> list[tuple[str, Series]]:
+def list_answer_checks(trace: Trace) -> list[tuple[str, Series]]:
     """Return the reward components whose names say that they check the answer, sorted."""
     return [(name, trace[name]) for name in sorted(trace.series) if checks_the_answer(name)]
 
@@ -136,12 +135,12 @@ def learning_trend(trace: Trace, since: int | None = None) -> Standing:
 
 @cache_by_trace
 def _learning_trend(trace: Trace, since: int | None) -> Standing:
-    trend = _by_training(trace, since)
+    trend = _judge_training(trace, since)
     if trend.state in {"flat", "unknown"}:
         # Batches that are drawn for their difficulty stay level while the policy gets better.
         evaluated = (*_evaluations(trace, since), *few_evaluations(trace, since))
         evaluation = next((h for h in evaluated if h.improves), None)
-        return flat_by_construction(trace, trend) if evaluation is None else evaluation
+        return excuse_selected_prompts(trace, trend) if evaluation is None else evaluation
     gains = trend.state in {"rising", "holding its best"}
     return replace(trend, state="flat", why="") if gains and dead(trace) else trend
 
@@ -154,7 +153,7 @@ def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
         if len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         trend = standing(isolate_outcome(trace, SUCCESS_RATE.name, series), since)
-        yield by_batches(trace, replace(trend, metric=name), series, since)
+        yield judge_batches(trace, replace(trend, metric=name), series, since)
 
 
 def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
@@ -169,9 +168,9 @@ def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
         if not 0 < len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         levels = float(values[0]), float(values[-1]), float(values.max())
-        if levels[1] - levels[0] > OF_ALL and order_chance(values) <= 0.01:
-            why = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
-            yield Standing("rising", name, why, *levels)
+        if levels[1] - levels[0] > MIN_ANSWER_GAIN and order_chance(values) <= 0.01:
+            reason = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
+            yield Standing("rising", name, reason, *levels)
 
 
 def _evaluated_names(trace: Trace) -> tuple[str, ...]:
@@ -182,10 +181,14 @@ def _evaluated_names(trace: Trace) -> tuple[str, ...]:
 def members(trace: Trace) -> list[str]:
     """Return the evaluations of one task each that are means over answers, none of the best."""
     prefix = f"{EVAL_TASK.name}/"
-    return [name for name in sorted(trace.series) if name.startswith(prefix) and MEAN.search(name)]
+    return [
+        name
+        for name in sorted(trace.series)
+        if name.startswith(prefix) and MEAN_ANSWER_PATTERN.search(name)
+    ]
 
 
-def _by_training(trace: Trace, since: int | None) -> Standing:
+def _judge_training(trace: Trace, since: int | None) -> Standing:
     right_answers = answers(trace)
     if right_answers is not None:
         name, series = right_answers
@@ -194,7 +197,7 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         trend = replace(
             trend, metric=name, why=reason.replace(label(SUCCESS_RATE.name), label(name))
         )
-        trend = by_batches(trace, trend, series, since)
+        trend = judge_batches(trace, trend, series, since)
         return trend if since is not None else after_loss(trend, series.values, late=True)
     task = unpaid_task(trace)
     unpaid = None if task is None else _constant_standing(trace, *task)
@@ -206,7 +209,7 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         trace = replace(trace, series=other_series)
     picked, trend = outcome(trace), standing(trace, since)
     if picked is not None:
-        trend = by_batches(trace, trend, trace[picked[0]].finite(), since)
+        trend = judge_batches(trace, trend, trace[picked[0]].finite(), since)
     unclear = unclear_gain(trace) if trend.improves else ""
     return replace(trend, state="unknown", why=unclear) if unclear else trend
 
@@ -216,11 +219,13 @@ def _constant_standing(trace: Trace, name: str, series: Series) -> Standing | No
     if too_early(trace):
         return None
     level = float(series.values[0])
-    why = f"is {level:.3g} in all {len(series):,} rows: no answer was ever right"
-    return Standing("flat", name, why, level, level, level, 0.0, 0.0, OF_ALL, "any at all")
+    reason = f"is {level:.3g} in all {len(series):,} rows: no answer was ever right"
+    return Standing(
+        "flat", name, reason, level, level, level, 0.0, 0.0, MIN_ANSWER_GAIN, "any at all"
+    )
 
 
-def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None) -> Standing:
+def judge_batches(trace: Trace, trend: Standing, series: Series, since: int | None) -> Standing:
     """Judge again what a test for sluggish noise calls flat, or cannot tell.
 
     A mean over new prompts has no memory, so that much smaller gains can be told. What rose early
@@ -228,42 +233,47 @@ def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None)
     nothing to rise to.
     """
     during = series if since is None else series.since(since)
-    if trend.state not in {"flat", "unknown"} or learned_before(trace):
+    if trend.state not in {"flat", "unknown"} or describe_earlier_learning(trace):
         return trend
     change = gain(during.values)
     if change is not None:
-        judged = _by_levels(trace, trend, during, change)
-    elif trend.state == "unknown" and rises_steadily(during.values):  # too few rows for stretches
-        judged = replace(trend, state="rising", why="")
-    elif rises_at_once(during.values, SMALL * single_sd(trace, trend.metric, during)):
-        judged = replace(trend, state="holding its best", why="")
+        new_trend = _judge_levels(trace, trend, during, change)
+    elif trend.state == "unknown" and has_steady_rise(during.values):  # too few rows for stretches
+        new_trend = replace(trend, state="rising", why="")
+    elif rises_at_once(during.values, SMALL_EFFECT_SD * single_sd(trace, trend.metric, during)):
+        new_trend = replace(trend, state="holding its best", why="")
     else:
-        judged = trend
-    if judged is not trend or since is not None:
-        return judged
+        new_trend = trend
+    if new_trend is not trend or since is not None:
+        return new_trend
     return level_standing(trace, trend, during, response_sd_of(trace, trend.metric, during))
 
 
-def _by_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> Standing:
+def _judge_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> Standing:
     """Judge by the first and last levels of batches; return `trend` itself where they tell less."""
-    share, between = is_share(trend.metric), is_unit_interval(during)
+    share, in_unit_interval = is_share(trend.metric), is_unit_interval(during)
     full = int((during.values == 1).sum())  # batches that earned 1 in every response
-    solved = min(change.first, change.last) >= SOLVED and not change.falls
-    if between and solved and (share or MIN_FULL_BATCHES <= full <= SOLVED * len(during)):
+    is_solved = min(change.first, change.last) >= MIN_SOLVED_LEVEL and not change.falls
+    if (
+        in_unit_interval
+        and is_solved
+        and (share or MIN_FULL_BATCHES <= full <= MIN_SOLVED_LEVEL * len(during))
+    ):
         return replace(trend, state="at its ceiling", why="")
-    if share and between:
-        min_gain = OF_ALL
+    if share and in_unit_interval:
+        min_gain = MIN_ANSWER_GAIN
     else:
         # What is proven counts if it is a tenth of the first level, however rewards scatter.
-        small, start = SMALL * single_sd(trace, trend.metric, during), OF_THE_START * change.first
-        min_gain = min(small, abs(start)) if start else small
-    proven = change.proven or trend.low > 0 or rises_steadily(during.values)
-    if proven and change.size >= min_gain and not change.falls:
+        min_effect = SMALL_EFFECT_SD * single_sd(trace, trend.metric, during)
+        start = OF_THE_START * change.first
+        min_gain = min(min_effect, abs(start)) if start else min_effect
+    is_proven = change.proven or trend.low > 0 or has_steady_rise(during.values)
+    if is_proven and change.size >= min_gain and not change.falls:
         return replace(trend, state="rising" if change.goes_on else "holding its best", why="")
     if (
         trend.state == "flat"
         and not trend.hardly
-        and change.size > max(SURE * change.error, min_gain)
+        and change.size > max(INTERVAL_ERRORS * change.error, min_gain)
     ):
         reason = f"{label(trend.metric)} goes {change.first:.4g} to {change.last:.4g}"
         return replace(
@@ -277,7 +287,7 @@ def isolate_outcome(trace: Trace, name: str, series: Series) -> Trace:
     other_series = {
         metric_name: logged
         for metric_name, logged in trace.series.items()
-        if metric_name not in JUDGED_BY and not checks_the_answer(metric_name)
+        if metric_name not in OUTCOME_METRIC_NAMES and not checks_the_answer(metric_name)
     }
     return replace(trace, series={**other_series, name: series})
 
@@ -291,9 +301,9 @@ def verdict_trend(trace: Trace) -> Standing:
     batches = trace.profile is Profile.UNKNOWN and {REWARD.name, STD.name} <= trace.series.keys()
     if trace.profile in kinds.LANGUAGE or (batches and RETURN.name not in trace):
         return learning_trend(trace)  # a spread is logged of samples: their mean is a batch's
-    if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
+    if trace.profile is Profile.SUPERVISED and (pairs := judge_pairs(trace)) is not None:
         return pairs
-    trend = since_the_start(trace, standing(prefer_evaluation(trace)))
+    trend = judge_whole_run(trace, standing(prefer_evaluation(trace)))
     if trend.state == "unknown" and not trend.metric:  # no outcome of training is logged
         evaluated = (*_evaluations(trace, None), *few_evaluations(trace, None))
         trend = next((h for h in evaluated if h.state != "unknown"), trend)
@@ -301,7 +311,7 @@ def verdict_trend(trace: Trace) -> Standing:
         return ordered
     if trend.state in {"unknown", "flat"} and succeeds_throughout(trace):
         return replace(trend, state="holding its best", why="")
-    right = trace.numbers(ACCURACY.name, MIN_POINTS)
+    right = trace.numbers(ACCURACY.name, MIN_GAIN_POINTS)
     if trend.state == "unknown" and right is not None and not right.values.any():
         return _constant_standing(trace, ACCURACY.name, right) or trend
     shares = trace.numbers(trend.metric) if trend.metric in SHARES else None
@@ -309,7 +319,7 @@ def verdict_trend(trace: Trace) -> Standing:
     return trend if shares is None else after_loss(trend, shares.values, late=late)
 
 
-def by_pairs(trace: Trace) -> Standing | None:
+def judge_pairs(trace: Trace) -> Standing | None:
     """Return the standing of the share of pairs that are ordered rightly, where it is good.
 
     Of held-out pairs where they alone are logged, and where that share was lost. Else that of the
@@ -322,31 +332,31 @@ def by_pairs(trace: Trace) -> Standing | None:
         if series is None:
             continue
         trend = replace(standing(isolate_outcome(trace, SUCCESS_RATE.name, series)), metric=name)
-        trend = by_batches(trace, trend, series, None)
-        lost = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
-        if trend.improves or trend.state == "holding its best" or lost:
+        trend = judge_batches(trace, trend, series, None)
+        is_falling = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
+        if trend.improves or trend.state == "holding its best" or is_falling:
             return trend
     return margin_standing(trace) or few_pair_evaluations(trace)
 
 
-def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case
+def judge_whole_run(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case
     """Judge a whole run's return or reward by blocks, where no trend can be told of it.
 
     For the run's verdict alone: it weighs no symptom. A return that only fell is flat.
     """
     picked = outcome(prefer_evaluation(trace))
-    no_return = trend.metric not in WHOLE or np.isnan(trend.material)
+    no_return = trend.metric not in RETURN_OR_REWARD_NAMES or np.isnan(trend.material)
     if no_return or picked is None:
         return trend
-    if learned_before(trace):
-        return lost_since(trace, trend, picked[1])
+    if describe_earlier_learning(trace):
+        return judge_late_loss(trace, trend, picked[1])
     if trend.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
         return replace(trend, state="holding its best", why="")
-    proven = trend.improves and (trend.low > 0 or trend.state == "at its ceiling")
-    if not proven and no_movement(trace) is not None:
+    is_proven = trend.improves and (trend.low > 0 or trend.state == "at its ceiling")
+    if not is_proven and no_movement(trace) is not None:
         return replace(trend, state="flat", why="")  # one policy throughout: all else is noise
     values = picked[1].values
-    if trend.metric == REWARD.name and len(values) < AMPLE:
+    if trend.metric == REWARD.name and len(values) < LONG_CURVE:
         return early_level(trace, trend, picked[1])
     rebound = recovery(prefer_evaluation(trace), trend.material)
     if rebound is not None and not trend.improves:

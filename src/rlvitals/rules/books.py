@@ -12,15 +12,10 @@ from rlvitals.types import Series, Trace
 
 Floats = NDArray[np.float64]
 
-SINGLE = 1e-4  # relative to the terms: sums of float32, in another order
-HALF = 0.03  # relative to the terms: bfloat16 keeps 8 bits, and sums of it lose more
-HALF_BITS = 0xFFFF  # of a float32, those that bfloat16 has not
-MANY = 0.5  # share of values without those bits that makes a column bfloat16's
-FULL = 9  # significant digits: a float32 has no more
-FEW_DIGITS = 7  # decimals: beyond, a number was not rounded for a person
-DECIMALS = np.arange(FEW_DIGITS + 1)
-OF_USUAL = 0.1  # of the terms' usual size, where a row's own terms are smaller
-EXACT = 1e-9  # relative: a decimal fraction is not a binary one
+FLOAT32_SUM_ERROR = 1e-4  # relative to the terms: float32 sums in another order
+BFLOAT16_SUM_ERROR = 0.03  # relative to the terms: bfloat16 has 8 bits, and its sums fewer
+FLOAT32_DIGITS = 9  # significant digits: a float32 has no more
+MAX_ROUNDED_DECIMALS = 7  # a number with more decimals was not rounded for a reader
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +60,7 @@ def align_metrics(
     for series in all_series:
         if series is None:
             return None
-        once = _once(series)
+        once = _unique_steps(series)
         if common is None or np.array_equal(common, once):
             common = once
         else:
@@ -83,7 +78,7 @@ def shared_rows(columns: Sequence[Series]) -> tuple[NDArray[np.int64], list[Floa
     return steps, [column.values[np.searchsorted(column.steps, steps)] for column in columns]
 
 
-def _once(series: Series) -> NDArray[np.int64]:
+def _unique_steps(series: Series) -> NDArray[np.int64]:
     """Return the steps that were logged once: of two values nobody knows which belongs."""
     if len(series) < 2 or bool((np.diff(series.steps) > 0).all()):
         return series.steps
@@ -101,10 +96,14 @@ def rounding(values: Floats) -> Floats:
         return np.zeros_like(values)
     picked = logged if len(logged) <= 200 else logged[:: len(logged) // 200]
     places = _decimals(picked)
-    by_decimals = 0.0 if places.max() >= FEW_DIGITS else 0.5 * 10.0 ** -float(places.max())
+    by_decimals = (
+        0.0 if places.max() >= MAX_ROUNDED_DECIMALS else 0.5 * 10.0 ** -float(places.max())
+    )
     exponents = np.floor(np.log10(np.abs(picked)))
-    digits = float(np.max(np.where(places >= FEW_DIGITS, FULL, exponents + 1 + places)))
-    if digits >= FULL - 2:
+    digits = float(
+        np.max(np.where(places >= MAX_ROUNDED_DECIMALS, FLOAT32_DIGITS, exponents + 1 + places))
+    )
+    if digits >= FLOAT32_DIGITS - 2:
         return np.full_like(values, by_decimals)
     size = np.maximum(np.abs(values), np.finfo(np.float64).tiny)
     by_digits = 0.5 * 10.0 ** (np.floor(np.log10(size)) + 1 - digits)
@@ -113,16 +112,17 @@ def rounding(values: Floats) -> Floats:
 
 def _decimals(values: Floats) -> NDArray[np.int64]:
     """Return how many decimals numbers [n] were written with, `FEW_DIGITS` if not rounded, [n]."""
-    scaled = np.abs(values)[:, None] * 10.0**DECIMALS
-    is_integer = np.abs(scaled - np.rint(scaled)) <= EXACT * np.maximum(scaled, 1.0)
-    return np.where(is_integer.any(axis=1), is_integer.argmax(axis=1), FEW_DIGITS)
+    scaled = np.abs(values)[:, None] * 10.0 ** np.arange(MAX_ROUNDED_DECIMALS + 1)
+    # Relative: a decimal fraction has no exact binary form.
+    is_integer = np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)
+    return np.where(is_integer.any(axis=1), is_integer.argmax(axis=1), MAX_ROUNDED_DECIMALS)
 
 
 def digits(value: float) -> int:
     """Return how many significant digits a number was written with, at most `FULL`."""
     places = int(_decimals(np.array([value]))[0])
-    if places >= FEW_DIGITS or value == 0 or not np.isfinite(value):
-        return FULL if value and np.isfinite(value) else 0
+    if places >= MAX_ROUNDED_DECIMALS or value == 0 or not np.isfinite(value):
+        return FLOAT32_DIGITS if value and np.isfinite(value) else 0
     return int(max(np.floor(np.log10(abs(value))) + 1 + places, 1))
 
 
@@ -130,11 +130,12 @@ def precision(columns: Sequence[Floats]) -> float:
     """Return the relative precision of sums of these columns [n]: bfloat16's or float32's."""
     values = np.concatenate(columns) if columns else np.zeros(0)
     values = values[np.isfinite(values) & (values != 0)]
-    short = values.astype(np.float32)
-    halves = (short.view(np.uint32) & HALF_BITS) == 0
-    written = values == short  # rounded to a float32 at all
-    coarse = halves & written & (values != np.rint(values))
-    return HALF if values.size and float(coarse.mean()) >= MANY else SINGLE
+    singles = values.astype(np.float32)
+    halves = (singles.view(np.uint32) & 0xFFFF) == 0  # the bits of a float32 that bfloat16 lacks
+    is_single = values == singles  # rounded to a float32 at all
+    coarse = halves & is_single & (values != np.rint(values))
+    # Half of a bfloat16 column's values lack the lower bits.
+    return BFLOAT16_SUM_ERROR if values.size and float(coarse.mean()) >= 0.5 else FLOAT32_SUM_ERROR
 
 
 def size_of(total: Floats, parts: Sequence[Floats]) -> Floats:
@@ -160,11 +161,11 @@ def books(  # noqa: PLR0913 - the fields of one noun, each named at its call
     terms = [weight * column for column, weight in parts]
     right = np.sum(terms, axis=0)
     size = size_of(left, terms)
-    written = rounding(left) + np.sum([np.abs(w) * rounding(c) for c, w in parts], axis=0)
-    off = np.zeros_like(left) if counts else written
+    rounding_error = rounding(left) + np.sum([np.abs(w) * rounding(c) for c, w in parts], axis=0)
+    off = np.zeros_like(left) if counts else rounding_error
     relative = precision([left, *(c for c, _ in parts)]) if exact is None else exact
     # A sum of terms near 1 that cancel is as inexact as they are, however small it comes out.
-    usual = OF_USUAL * float(np.median(size)) if size.size else 0.0
+    usual = 0.1 * float(np.median(size)) if size.size else 0.0
     slack = relative * (size + usual) + 2.0 * off + float(np.finfo(np.float32).tiny)
     return Books(steps, left, right, size, slack, at_most, certain)
 

@@ -5,7 +5,7 @@ names a mechanism which can do that to the outcome is listed here, deepest cause
 """
 
 # What an outcome shows, whatever the reason.
-OUTCOMES = (
+OUTCOME_RULES = (
     "no-learning",
     "return-collapse",
     "return-oscillates",
@@ -13,7 +13,7 @@ OUTCOMES = (
     "loss-not-decreasing",
 )
 
-LEARNING = (
+MECHANISM_RULES = (
     # The signal: what is learned from is broken.
     "setting-out-of-range",
     "not-a-number",
@@ -95,7 +95,7 @@ LEARNING = (
 # Of these, what healthy runs show now and then as well, and a stalled outcome brings about as often
 # as it follows from it: such a finding explains nothing graver than itself, and only what no other
 # explains.
-WEAK = (
+WEAK_CAUSE_RULES = (
     "advantage-off-centre",
     "value-clip-high",
     "value-drifts-from-return",
@@ -104,7 +104,7 @@ WEAK = (
 )
 
 # What is worth knowing by itself and keeps no outcome from rising.
-BESIDE = (
+INDEPENDENT_RULES = (
     "episode-length-jump",
     "reward-spread-grows",
     "reward-up-throughput-flat",

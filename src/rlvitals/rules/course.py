@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rlvitals.rules.curves import MIN_DIP_ERRORS, gain_after_dip, only_fell, plainly_falls
+from rlvitals.rules.curves import MIN_DIP_ERRORS, falls_from_start, gain_after_dip, is_clear_fall
 from rlvitals.rules.episode_window import (
     MEAN_WORDS,
     describe_measure,
@@ -13,7 +13,7 @@ from rlvitals.rules.episode_window import (
     episodes_per_point,
     scatter_of_window,
 )
-from rlvitals.rules.falling import full
+from rlvitals.rules.falling import first_full_step
 from rlvitals.rules.gains import no_gain
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.known_task import knows_way
@@ -45,18 +45,16 @@ from rlvitals.signals.outcome_course import (
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-LOUD = 7.0  # sd from point to point: see `plainly_lost`
-SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
+MIN_LOSS_SDS = 7.0  # sd from point to point: see `is_clear_loss`
 # Of 144 published curves that are good at the end, of tasks whose span is not known, 6 lose a
 # quarter of their gain and none by four standard errors. Two healthy CartPole runs lose 40 % by
 # more than four and less than six: a policy of a short training still swings.
 MIN_LATE_SHARE = 1 / 3  # of the gain
 MIN_LATE_ERRORS = 6.0  # of gain and loss, by the change from block to block
-MIN_PEAK_SHARE = 0.1  # of the run: a best level before that is its start's
-TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
+MIN_PEAK_SHARE = 0.1  # of the run: an earlier best level belongs to its start
 
 
-def plainly_lost(name: str, values: Array, course: Course) -> bool:
+def is_clear_loss(name: str, values: Array, course: Course) -> bool:
     """Tell a loss from the ups and downs of a noisy outcome.
 
     Over every prefix of 50 healthy runs the fall stays below 4.8 and 6.3; of 30 that lost what
@@ -65,17 +63,17 @@ def plainly_lost(name: str, values: Array, course: Course) -> bool:
     fall = drawdown(values)
     if fall is not None and fall.size >= PLAIN:
         return True
-    if name == SINGLE:
+    if name == "reward/step":  # of single decisions: it follows the load, in long smooth swings
         return False
     start = len(values) - (len(course.blocks) - course.peak) * course.width
     half = course.width // 2
-    around = values[max(start - half, 0) : start + course.width + half + 1]
+    peak_values = values[max(start - half, 0) : start + course.width + half + 1]
     end = values[-LAST * course.width :]
-    drop = (median(around) or 0.0) - (median(end) or 0.0)
-    return drop >= LOUD * max(noise_sd(values) or 0.0, TINY)
+    drop = (median(peak_values) or 0.0) - (median(end) or 0.0)
+    return drop >= MIN_LOSS_SDS * max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
 
 
-def lost_before(trace: Trace, step: int) -> bool | None:
+def is_lost_before(trace: Trace, step: int) -> bool | None:
     """Tell whether what the outcome had gained was lost by a step; None where there was nothing.
 
     What sets in after an outcome was lost is a consequence, or another story.
@@ -116,7 +114,7 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
     stands_out = min(late.gain, late.loss) >= min_change and late.share >= MIN_LATE_SHARE
     if not (late.swing and stands_out and late.lasts) or late.peak < MIN_PEAK_SHARE:
         return None
-    if series.steps[-1] < full(trace, name, series) or longer_way(trace, name):
+    if series.steps[-1] < first_full_step(trace, name, series) or longer_way(trace, name):
         return None
     if falls(late.course) > 1:
         return None
@@ -127,13 +125,13 @@ def judge_unclear(trace: Trace, trend: Standing, series: Series) -> Standing:
     """Judge an outcome, in finite points with up = better, by what a line through all hides."""
     values = series.values
     swing = slow_swing(trace, trend.metric, trend.material_from)
-    falls_short = only_fell(values, trend.first, trend.material)
-    if falls_short or plainly_falls(values, max(trend.material, swing)) or stays_uniform(trace):
+    falls_short = falls_from_start(values, trend.first, trend.material)
+    if falls_short or is_clear_fall(values, max(trend.material, swing)) or stays_uniform(trace):
         return replace(trend, state="flat", why="")
-    for judge in (_below_start, early_level):
-        judged = judge(trace, trend, series)
-        if judged is not trend:
-            return judged
+    for judge in (_judge_dip, early_level):
+        judgement = judge(trace, trend, series)
+        if judgement is not trend:
+            return judgement
     blocks = by_blocks(trace, trend, values)
     if blocks.state == "fallen back" and blocks.best - blocks.last < swing:
         return replace(
@@ -143,7 +141,7 @@ def judge_unclear(trace: Trace, trend: Standing, series: Series) -> Standing:
     return blocks if flat is None else flat
 
 
-def _below_start(trace: Trace, trend: Standing, series: Series) -> Standing:
+def _judge_dip(trace: Trace, trend: Standing, series: Series) -> Standing:
     """Return a flat standing for an outcome that fell at first and ends below its first block."""
     dip = gain_after_dip(trace, trend.metric, series.values, trend.material)
     if dip is None or -dip[0] < max(trend.material, MIN_DIP_ERRORS * dip[1]):
@@ -167,7 +165,7 @@ def early_level(trace: Trace, trend: Standing, series: Series) -> Standing:
     return replace(trend, state="holding its best", why="")
 
 
-def lost_since(trace: Trace, trend: Standing, series: Series) -> Standing:
+def judge_late_loss(trace: Trace, trend: Standing, series: Series) -> Standing:
     """Return the standing of the end of a long run: its first level was learned, and may be lost.
 
     Evaluations that end far below the first ones have fallen back, whatever they gained before. Of
@@ -176,7 +174,7 @@ def lost_since(trace: Trace, trend: Standing, series: Series) -> Standing:
     if trend.state != "unknown" or trend.metric != EVALUATED:
         return trend
     min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
-    if not plainly_falls(series.values, min_loss):
+    if not is_clear_fall(series.values, min_loss):
         return trend
     return replace(trend, state="fallen back", why="", best=max(trend.best, trend.first))
 
@@ -189,8 +187,8 @@ def _flat_by_line(trace: Trace, trend: Standing, series: Series) -> Standing | N
     """
     values = series.values
     level, line = outcome_change(values), line_gain(values)
-    moved = trend.low > 0 or trend.last - trend.first > trend.material
-    if level is None or line is None or moved or level.stands_out:
+    has_moved = trend.low > 0 or trend.last - trend.first > trend.material
+    if level is None or line is None or has_moved or level.stands_out:
         return None
     gain, half = line
     course = course_of(values)

@@ -17,16 +17,15 @@ from rlvitals.signals.outcome_change import (
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 from rlvitals.types import Profile, Series, Trace
 
-LEAST = 10  # numbers
-MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
-HALF = 0.5  # of what was gained
-UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
-PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
-AMPLE, ENOUGH = 60, 1.5  # points from which a rise by so many times what counts is plain
-AT_ONCE = 3  # points
-PARTS = 20  # blocks that the range and the best are taken over
-MIN_DIP_ERRORS = 3.0  # of the first block, which a rise from it has to exceed
-FIFTHS = 5  # the first of them is where a run begins
+MIN_TAIL_POINTS = 5
+MIN_CHANGE_SDS = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
+PLAIN_CHANGE_FACTOR = 3.0  # x the least change that counts
+PLAIN_CHANGE_SDS = 6.0  # x the scatter from point to point
+LONG_CURVE = 60  # points: in a longer curve a rise by 1.5 times what counts is plain
+CURVE_START_POINTS = 3  # points whose median is the first level
+CURVE_BLOCKS = 20  # blocks for the range and the best level
+MIN_DIP_ERRORS = 3.0  # standard errors of the first block, for a rise from it
+FIFTHS = 5  # the first fifth is the start of a run
 # Times the span of the log: a log from the start begins within its first interval.
 MAX_GAP_SPANS = 3.0
 
@@ -37,10 +36,10 @@ def by_steps(series: Series) -> Series:
     An episode log counts episodes: a policy that fails fast would fill most of it with the
     little time it takes. Short series are given back as they are.
     """
-    if len(series) <= MANY:
+    if len(series) <= 1000:  # points: a longer log is averaged over stretches
         return series
     first, last = int(series.steps[0]), int(series.steps[-1])
-    bin_index = (series.steps - first) * STRETCHES // max(last - first + 1, 1)
+    bin_index = (series.steps - first) * 200 // max(last - first + 1, 1)  # 200 stretches
     starts = np.flatnonzero(np.diff(bin_index, prepend=-1))
     counts = np.diff(starts, append=len(series))
     size = float(np.abs(series.values).max()) or 1.0  # a sum of 1e308s must not overflow
@@ -51,8 +50,8 @@ def by_steps(series: Series) -> Series:
 
 def rises_at_once(values: Array, last: float, material: float) -> bool:
     """See a task that was learned within the first few points, and is still: flat is no fault."""
-    gain = min(median(values) or 0.0, last) - (median(values[:AT_ONCE]) or 0.0)
-    return gain > max(material, LOUD * (robust_sd(values) or 0.0))
+    gain = min(median(values) or 0.0, last) - (median(values[:CURVE_START_POINTS]) or 0.0)
+    return gain > max(material, PLAIN_CHANGE_SDS * (robust_sd(values) or 0.0))
 
 
 def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
@@ -65,92 +64,94 @@ def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
     from point to point and none is sluggish. Then the first one, of a policy that has hardly
     trained, is a level too.
     """
-    if anew and _left_behind(values, material):
+    if anew and _leaves_first_value(values, material):
         return True
-    return gain >= material and (low > 0 or plainly_rises(values, plain))
+    return gain >= material and (low > 0 or is_clear_rise(values, plain))
 
 
-def _left_behind(values: Array, material: float) -> bool:
-    tail = values[-max(LEAST // 2, len(values) // 3) :]
+def _leaves_first_value(values: Array, material: float) -> bool:
+    tail = values[-max(MIN_TAIL_POINTS, len(values) // 3) :]
     gain = (median(tail) or 0.0) - float(values[0])
     noise = noise_sd(values) or 0.0
-    return bool(tail.min() > values[0]) and gain >= max(material, UNLIKELY * noise)
+    return bool(tail.min() > values[0]) and gain >= max(material, MIN_CHANGE_SDS * noise)
 
 
-def plainly_rises(values: Array, material: float) -> bool:
+def is_clear_rise(values: Array, material: float) -> bool:
     """See a rise that a test made for sluggish noise cannot prove on a short, bent curve.
 
     Only for rising: to be wrong here delays an alarm, it never raises one.
     """
     head = values[: max(3, len(values) // 10)]
-    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    tail = values[-max(MIN_TAIL_POINTS, len(values) // 3) :]
     gain = (median(tail) or 0.0) - (median(head) or 0.0)
     noise = noise_sd(values) or 0.0
-    plainly = PLAINLY if len(values) < AMPLE else ENOUGH
-    return bool(tail.min() > head.max()) and gain >= max(plainly * material, LOUD * noise)
+    factor = PLAIN_CHANGE_FACTOR if len(values) < LONG_CURVE else 1.5
+    return bool(tail.min() > head.max()) and gain >= max(
+        factor * material, PLAIN_CHANGE_SDS * noise
+    )
 
 
-def plainly_falls(values: Array, material: float) -> bool:
-    """Return True if a short log of returns ends far below its first ones: see `plainly_rises`.
+def is_clear_fall(values: Array, material: float) -> bool:
+    """Return True if a short log of returns ends far below its first ones: see `is_clear_rise`.
 
     Three times what counts, for a log of any length, as a fall may raise an alarm. One that gained
     more than it lost in between is judged by its best.
     """
     head = values[: max(3, len(values) // 10)]
-    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    tail = values[-max(MIN_TAIL_POINTS, len(values) // 3) :]
     loss = (median(head) or 0.0) - (median(tail) or 0.0)
     noise = noise_sd(values) or 0.0
     gain = float(values.max()) - (median(head) or 0.0)
-    falls = bool(tail.max() < head.min()) and gain < loss
-    return falls and loss >= max(PLAINLY * material, LOUD * noise)
+    is_falling = bool(tail.max() < head.min()) and gain < loss
+    return is_falling and loss >= max(PLAIN_CHANGE_FACTOR * material, PLAIN_CHANGE_SDS * noise)
 
 
-def never_better(values: Array, first: float, last: float, material: float) -> bool:
+def never_improves(values: Array, first: float, last: float, material: float) -> bool:
     """See a long log that ends where it began and never stood above that by what counts.
 
     A mean over many episodes wanders like a random walk, so that no test can bound its trend. But
     what did not get better in all that time, beyond its own scatter, did not learn.
     """
-    if len(values) < AMPLE or last - first > material / 2:
+    if len(values) < LONG_CURVE or last - first > material / 2:
         return False
-    best = float(block_means(values, max(1, len(values) // PARTS)).max())
+    best = float(block_means(values, max(1, len(values) // CURVE_BLOCKS)).max())
     # The scatter around a curve that did rise holds the rise: it counts for half as much at most.
-    return best - first <= _beyond_scatter(values, material)
+    return best - first <= _scatter_limit(values, material)
 
 
-def only_fell(values: Array, first: float, material: float) -> bool:
+def falls_from_start(values: Array, first: float, material: float) -> bool:
     """See a long log that fell from its very start, of a random policy, and never came back.
 
     Its first fifth is a slope and no level, so that its best says nothing of learning: what counts
     is that it never rose in there, and that nothing later stands above it.
     """
-    if len(values) < AMPLE:
+    if len(values) < LONG_CURVE:
         return False
-    course = block_means(values, max(1, len(values) // PARTS))
-    begins, later_levels = course[: PARTS // FIFTHS], course[PARTS // FIFTHS :]
+    course = block_means(values, max(1, len(values) // CURVE_BLOCKS))
+    begins, later_levels = course[: CURVE_BLOCKS // FIFTHS], course[CURVE_BLOCKS // FIFTHS :]
     climbs = float((begins - np.minimum.accumulate(begins)).max())
-    return climbs <= _beyond_scatter(values, material) and float(later_levels.max()) <= first
+    return climbs <= _scatter_limit(values, material) and float(later_levels.max()) <= first
 
 
-def _beyond_scatter(values: Array, material: float) -> float:
+def _scatter_limit(values: Array, material: float) -> float:
     return material + min(robust_sd(values) or 0.0, material / 2)
 
 
-def fell_back(values: Array, material: float) -> Drawdown | None:
+def find_fall_back(values: Array, material: float) -> Drawdown | None:
     """Return the fall of a rise that was lost again: neither a trend nor a flat line fits it."""
     fall = drawdown(values)
     if fall is None or fall.best - fall.last < material:
         return None
-    return fall if fall.share >= HALF and fall.size >= UNLIKELY else None
+    return fall if fall.share >= 0.5 and fall.size >= MIN_CHANGE_SDS else None
 
 
-def proven_loss(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
+def find_proven_loss(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
     """Return the loss of half of a gain where blocks prove it and both are `material`.
 
     `anew`: each value is an evaluation.
     """
     change = outcome_change(values, margin=material, anew=anew)
-    if change is None or change.answer != "lost" or change.share_lost < HALF:
+    if change is None or change.answer != "lost" or change.share_lost < 0.5:
         return None
     return change
 
@@ -173,9 +174,9 @@ def gain_after_dip(
     """
     levels = first_last_change(values)
     is_of_one = _is_of_episodes(trace, name) and episodes(trace, name) <= 1
-    if levels is None or len(values) < AMPLE or not is_of_one:
+    if levels is None or len(values) < LONG_CURVE or not is_of_one:
         return None
-    width = len(values) // PARTS
+    width = len(values) // CURVE_BLOCKS
     start, fifth = float(values[:width].mean()), values[: len(values) // FIFTHS]
     if start - float(block_means(fifth, width).min()) < material:
         return None
@@ -187,7 +188,7 @@ def is_back_at_start(dip: tuple[float, float] | None, material: float) -> bool:
     return dip is not None and dip[0] < max(material, MIN_DIP_ERRORS * dip[1])
 
 
-def rose_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
+def rises_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
     """Return True if the first few values lie far below the rest, and the end, `last`, does not."""
     return rises_at_once(values, last, material) or (
         trace.profile not in kinds.LANGUAGE and starts_below(trace[name].values)
@@ -202,15 +203,15 @@ def holds_early_gain(trace: Trace, name: str, values: Array, last: float, materi
     """
     if not _is_of_episodes(trace, name):
         return False
-    best = float(block_means(values, max(1, len(values) // PARTS)).max())
-    start = median(values[:AT_ONCE]) or 0.0
+    best = float(block_means(values, max(1, len(values) // CURVE_BLOCKS)).max())
+    start = median(values[:CURVE_START_POINTS]) or 0.0
     if best - last >= MIN_SHARE_LOST * (best - start):
         return False
     single = episodes(trace, name) <= 1 and starts_below(trace[name].values)
     return single or rises_at_once(values, last, 4 * material)
 
 
-def learned_before(trace: Trace) -> str:
+def describe_earlier_learning(trace: Trace) -> str:
     """Say why what was learned may not be in the log; empty where all of it must be.
 
     The end of a long run alone; a scheduler that began from another's decisions.

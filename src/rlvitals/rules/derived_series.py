@@ -12,6 +12,8 @@ from rlvitals.metrics.catalogue.language import (
 from rlvitals.signals.lagged import Lagged, lag_correlation
 from rlvitals.types import Series, Trace
 
+TEMPERATURE_WINDOW = 20  # decisions outside of pulses
+
 
 def positive_share(trace: Trace) -> tuple[str, Series] | None:
     """Return the positive share as finite points, and the metric it was taken from."""

@@ -18,10 +18,11 @@ from rlvitals.signals.outcome_change import MIN_GAIN_SD, single_value_sd
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-POINTS = 5  # of a series that tell its level
-MIN_LEVEL_EPISODES = 20  # of a mean: a log's first rows hold fewer than the window
+OUTCOME_LEVEL_POINTS = 5  # points whose median is a level
+MIN_LEVEL_EPISODES = 20  # of a mean: the first rows of a log contain fewer than the window
 MIN_FILLED_WINDOWS = 3  # that a run's episodes fill
-SURE_ERRORS = 5.0  # standard errors of a difference: the best of many levels is high by chance
+# Standard errors of a difference: the best of many levels is high by chance.
+MIN_CHANGE_ERRORS = 5.0
 MEAN_WORDS = re.compile(r"mean|avg|average", re.IGNORECASE)  # of a key, or of how it is measured
 # An evaluation plays a few episodes of its own between two points, not those of the training.
 SEPARATE_EPISODE_WORDS = re.compile(r"test|eval|valid", re.IGNORECASE)
@@ -32,20 +33,20 @@ def memory(trace: Trace, name: str, step: int) -> float:
     window, lengths = episodes(trace, name), trace.get(EPISODE_LENGTH.name)
     if window <= 1 or lengths is None:
         return 0.0
-    length = median(lengths.since(step).finite().values[:POINTS])
+    length = median(lengths.since(step).finite().values[:OUTCOME_LEVEL_POINTS])
     return 0.0 if length is None else window * length
 
 
 def episodes(trace: Trace, name: str) -> float:
     """Return the number of episodes that each value of an outcome is a mean over."""
-    measured = trace.measured.get(name)
-    return trace.number("stats_window_size") or (1 if measured is None else measured.window)
+    source = trace.measured.get(name)
+    return trace.number("stats_window_size") or (1 if source is None else source.window)
 
 
 def window_points(trace: Trace, name: str, series: Series) -> float | None:
     """Return how many points of an outcome one window spans; None where that is not known."""
     lengths = trace.get(EPISODE_LENGTH.name)
-    if episodes(trace, name) <= 1 or lengths is None or len(series) < POINTS:
+    if episodes(trace, name) <= 1 or lengths is None or len(series) < OUTCOME_LEVEL_POINTS:
         return None
     length, spacing = median(lengths.values), float(np.median(np.diff(series.steps)))
     if not length or length <= 0 or spacing <= 0:
@@ -55,8 +56,8 @@ def window_points(trace: Trace, name: str, series: Series) -> float | None:
 
 def describe_measure(trace: Trace, name: str) -> str:
     """Return a metric's name, its key and how it is measured; empty where no table knows it."""
-    measured = trace.measured.get(name)
-    return "" if measured is None else f"{name} {measured.key} {measured.how}"
+    source = trace.measured.get(name)
+    return "" if source is None else f"{name} {source.key} {source.how}"
 
 
 def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
@@ -67,7 +68,7 @@ def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
     """
     description = describe_measure(trace, name)
     is_mean = MEAN_WORDS.search(description) and not SEPARATE_EPISODE_WORDS.search(description)
-    if not is_mean or len(series) < POINTS:
+    if not is_mean or len(series) < OUTCOME_LEVEL_POINTS:
         return 1.0
     count = float(np.median(np.diff(series.steps)))
     if trace.step_unit != "episodes":
@@ -134,7 +135,10 @@ class WindowLevels:
     def is_lost(self) -> bool:
         """True if half of a significant gain is lost."""
         gain, loss = self.best - self.first, self.best - self.last
-        significant = gain > SURE_ERRORS * self.gain_error and loss > SURE_ERRORS * self.loss_error
+        significant = (
+            gain > MIN_CHANGE_ERRORS * self.gain_error
+            and loss > MIN_CHANGE_ERRORS * self.loss_error
+        )
         return significant and loss > self.material and loss >= gain / 2
 
 
@@ -149,12 +153,12 @@ def window_levels(trace: Trace, name: str, series: Series) -> WindowLevels | Non
     sd *= math.sqrt(episodes_per_point(trace, name, series))
     if window <= 1 or lengths is None or trace.step_unit == "episodes" or not sd > 0:
         return None
-    ended = _count_episodes(series, lengths)
-    counted = np.flatnonzero(ended >= min(MIN_LEVEL_EPISODES, window))
-    if not counted.size or ended[-1] < MIN_FILLED_WINDOWS * window:
+    episode_counts = _count_episodes(series, lengths)
+    rows = np.flatnonzero(episode_counts >= min(MIN_LEVEL_EPISODES, window))
+    if not rows.size or episode_counts[-1] < MIN_FILLED_WINDOWS * window:
         return None
-    start = int(counted[0])
-    count = min(float(ended[start]), window)
+    start = int(rows[0])
+    count = min(float(episode_counts[start]), window)
     values = series.values[start:]
     return WindowLevels(
         float(values[0]),
@@ -168,6 +172,6 @@ def window_levels(trace: Trace, name: str, series: Series) -> WindowLevels | Non
 
 def _count_episodes(series: Series, lengths: Series) -> Array:
     """Return how many episodes had ended at each point."""
-    at = np.clip(np.searchsorted(lengths.steps, series.steps, side="right") - 1, 0, None)
-    each = np.maximum(lengths.values[at], 1.0)
+    length_rows = np.clip(np.searchsorted(lengths.steps, series.steps, side="right") - 1, 0, None)
+    each = np.maximum(lengths.values[length_rows], 1.0)
     return np.asarray(np.cumsum(np.diff(series.steps, prepend=0) / each))

@@ -12,19 +12,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from rlvitals.rules.episode_window import POINTS, memory
+from rlvitals.rules.episode_window import OUTCOME_LEVEL_POINTS, memory
 from rlvitals.rules.standing import least_that_counts, outcome
 from rlvitals.types import Series, Trace
 
-LOWEST = 0.1  # share of what follows: its lowest part is what was left
-TOGETHER = 1  # points: outcomes are logged before what the updates on them found
-HALF = 0.5  # of the gain, for a fall that matters
-PAST = 20  # points before, none of whose levels was much higher
-EARLIER = 0.2  # of the loss
-SHOWS, GONE = 0.1, 0.9  # of the loss
-SLOW = 1.5  # x the time in which bad episodes alone would have shown that part of the loss
-PROMPT = 5  # points within which what is no mean over many episodes shows a break
-NEAR = 2  # points by which outcomes are logged before what the updates on them found
+VISIBLE_LOSS_SHARE = 0.1  # of the loss
+COMPLETE_LOSS_SHARE = 0.9  # of the loss
+PROMPT_POINTS = 5  # points within which an outcome that is no mean over episodes shows a break
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,50 +43,52 @@ class Fall:
 
 def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     """Return how an outcome's finite points fell at a step or soon after; None if they did not."""
-    index = int(np.searchsorted(series.steps, step))
-    values = series.values
-    start = max(index - NEAR, 1)
+    index, values = int(np.searchsorted(series.steps, step)), series.values
+    start = max(index - 2, 1)  # points: outcomes are logged before the updates on them
     after = values[start:]
-    if start < POINTS or len(values) - index < 2 * POINTS:
+    if start < OUTCOME_LEVEL_POINTS or len(values) - index < 2 * OUTCOME_LEVEL_POINTS:
         return None
-    before = float(np.median(values[start - POINTS : start]))
-    low = float(np.median(np.sort(after)[: max(POINTS, round(LOWEST * len(after)))]))
+    before = float(np.median(values[start - OUTCOME_LEVEL_POINTS : start]))
+    # The lowest tenth of what follows.
+    low = float(np.median(np.sort(after)[: max(OUTCOME_LEVEL_POINTS, round(0.1 * len(after)))]))
     loss = before - low
     if loss <= 0:
         return None
-    visible_index = start + int(np.argmax(_stays(after < before - SHOWS * loss)))
-    end_index = start + int(np.argmax(after < before - GONE * loss))
-    forgets = memory(trace, name, int(series.steps[end_index]))
-    span = int(series.steps[visible_index]) - step
-    took = int(series.steps[end_index]) - int(series.steps[visible_index])
-    # A row in which no episode ended repeats the one before: it does not count.
-    moved = np.cumsum(np.diff(values[start - 1 :]) != 0)
-    late = (
-        moved[max(visible_index - start, 0)]
-        - moved[max(min(index - start, visible_index - start), 0)]
-        > PROMPT
+    visible_index = start + int(
+        np.argmax(_two_in_a_row(after < before - VISIBLE_LOSS_SHARE * loss))
     )
-    slow = moved[end_index - start] - moved[visible_index - start] > PROMPT
-    soon = after[moved - moved[visible_index - start] <= PROMPT]
+    end_index = start + int(np.argmax(after < before - COMPLETE_LOSS_SHARE * loss))
+    memory_steps = memory(trace, name, int(series.steps[end_index]))
+    span = int(series.steps[visible_index]) - step
+    duration = int(series.steps[end_index]) - int(series.steps[visible_index])
+    # A row in which no episode ended repeats the one before: it does not count.
+    changes = np.cumsum(np.diff(values[start - 1 :]) != 0)
+    visible, end = visible_index - start, end_index - start
+    is_late = changes[visible] - changes[min(index - start, visible)] > PROMPT_POINTS
+    is_slow = changes[end] - changes[visible] > PROMPT_POINTS
+    first_values = after[changes - changes[visible] <= PROMPT_POINTS]
     return Fall(
         before,
         low,
-        float(np.median(after[-POINTS:])),
+        float(np.median(after[-OUTCOME_LEVEL_POINTS:])),
         int(series.steps[visible_index]),
-        round(SHOWS * forgets),
-        earlier=_highest(values[max(start - PAST, 0) : start]) - before > EARLIER * loss,
-        late=bool(late) and span > SHOWS * forgets,
-        slow=bool(slow) and took > SLOW * (GONE - SHOWS) * forgets > 0,
-        half=before - float(soon.min()) >= loss / 2,
+        round(VISIBLE_LOSS_SHARE * memory_steps),
+        # A level in the 20 points before was higher by a fifth of the loss.
+        earlier=_highest(values[max(start - 20, 0) : start]) - before > 0.2 * loss,
+        late=bool(is_late) and span > VISIBLE_LOSS_SHARE * memory_steps,
+        # 1.5 times as long as bad episodes alone would take to show as much of the loss.
+        slow=bool(is_slow)
+        and duration > 1.5 * (COMPLETE_LOSS_SHARE - VISIBLE_LOSS_SHARE) * memory_steps > 0,
+        half=before - float(first_values.min()) >= loss / 2,
     )
 
 
 def _highest(values: NDArray[np.float64]) -> float:
-    levels = np.median(sliding_window_view(values, POINTS), axis=1)
+    levels = np.median(sliding_window_view(values, OUTCOME_LEVEL_POINTS), axis=1)
     return float(levels.max())
 
 
-def with_it(trace: Trace, step: int) -> bool:
+def falls_by(trace: Trace, step: int) -> bool:
     """Tell whether an outcome fell no later than what set in at a step: with it, or before.
 
     What falls together has one cause; which of the two it was, nobody can tell.
@@ -103,14 +99,15 @@ def with_it(trace: Trace, step: int) -> bool:
         return False
     name, series = picked
     material, _ = least_that_counts(trace, name, series)
-    gain = drop.before - float(np.median(series.values[:POINTS]))
-    if gain <= material or drop.loss < HALF * gain:
+    gain = drop.before - float(np.median(series.values[:OUTCOME_LEVEL_POINTS]))
+    if gain <= material or drop.loss < 0.5 * gain:
         return False
     after = series.since(step)
-    return drop.earlier or drop.visible_step <= int(after.steps[min(TOGETHER, len(after) - 1)])
+    # One point: outcomes are logged before the updates on them.
+    return drop.earlier or drop.visible_step <= int(after.steps[min(1, len(after) - 1)])
 
 
-def full(trace: Trace, name: str, series: Series) -> int:
+def first_full_step(trace: Trace, name: str, series: Series) -> int:
     """Return the step from which a mean over episodes is one over as many as it may hold.
 
     Before, one lucky episode of the first few stands as high as no level ever will.
@@ -119,6 +116,6 @@ def full(trace: Trace, name: str, series: Series) -> int:
     return first + round(memory(trace, name, first))
 
 
-def _stays(below: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _two_in_a_row(below: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Tell where two successive points are below; the last one stands for itself."""
     return below & np.append(below[1:], below[-1:])

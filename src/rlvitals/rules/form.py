@@ -19,8 +19,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
-HEAD = 5  # points that tell the level before training
-NOISES = 2.0  # standard errors of that level
+UNTRAINED_POINTS = 5  # points that tell the level before training
 
 
 @cache_by_trace
@@ -29,8 +28,8 @@ def describe_form_gain(trace: Trace) -> str:
     gain = _form(trace) if trace.profile in kinds.LANGUAGE else None
     if gain is None:
         return ""
-    name, before, after = gain
-    form = f"The form of the answers improved ({label(name)} {before:.3g} -> {after:.3g})"
+    name, first, last = gain
+    form = f"The form of the answers improved ({label(name)} {first:.3g} -> {last:.3g})"
     trend = learning_trend(trace)
     if not (trend.metric in SHARES or checks_the_answer(trend.metric)):
         return f"{form}; whether they are right is not logged."
@@ -76,7 +75,8 @@ def _gain(series: Series) -> tuple[float, float] | None:
     levels = first_last_change(series.values)
     if len(series) < LEAST or levels is None:
         return None
-    before, after = float(np.mean(series.values[:HEAD])), levels[1]
+    first, last = float(np.mean(series.values[:UNTRAINED_POINTS])), levels[1]
     scale = max(1.0, float(np.abs(series.values).max()))
-    error = (noise_sd(series.values) or 0.0) / HEAD**0.5
-    return (before, after) if after - before >= max(OF_A_SHARE * scale, NOISES * error) else None
+    error = (noise_sd(series.values) or 0.0) / UNTRAINED_POINTS**0.5
+    # Two standard errors of the first level.
+    return (first, last) if last - first >= max(OF_A_SHARE * scale, 2.0 * error) else None

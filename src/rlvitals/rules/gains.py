@@ -15,7 +15,7 @@ from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
 from rlvitals.metrics.catalogue.outcome import EVAL_RETURN, RETURN, REWARD, SUCCESS_RATE
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY, EVAL_MARGIN, MARGIN
 from rlvitals.metrics.catalogue.rollouts import GENERATION_BATCHES
-from rlvitals.rules.curves import learned_before
+from rlvitals.rules.curves import describe_earlier_learning
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
@@ -29,11 +29,11 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.student import t_quantile
 from rlvitals.types import Series, Trace
 
-MIN_POINTS = 20  # fewer hold no block that is a level
-BLOCKS, MIN_BLOCK = 10, 3  # stretches that the levels are taken over, and points in each at least
-LATE = 3  # blocks at the end that are the late level
-PROVEN = 3.5  # standard errors: one in two thousand of two comparisons, by chance
-SURE = 2.0  # standard errors of the interval
+MIN_GAIN_POINTS = 20  # with fewer no block is a level
+GAIN_BLOCKS = 10  # stretches over which levels are taken
+LEVEL_BLOCKS = 3  # neighbouring blocks whose mean is a level
+MIN_GAIN_ERRORS = 3.5  # standard errors: two comparisons exceed it by chance once in 2,000
+INTERVAL_ERRORS = 2.0  # standard errors to each end of an interval
 MIN_LEVEL_BATCHES = 25  # fewer bound no level
 # Standard errors of a slope. With a proven gain of the last third over the first, 1 to 5 of 1000
 # series of independent values pass, and 9 to 20 of lag-1 correlation 0.3 (simulated, 10 to 300).
@@ -45,14 +45,14 @@ MAX_FLAT_SD = 0.5
 FILTER_SETTINGS = (
     "filter_groups", "dynamic_sampling", "dynamic_filter", "zero_std_filter", "difficulty",
 )  # fmt: skip
-MIN_ANSWER_LOSS = 0.2  # of the answers
+MIN_ANSWER_LOSS = 0.2  # share of all answers
 MIN_LATE_BATCHES = 24  # batches
 MIN_ANSWER_SHARE = 0.25  # of the gain
 # Standard errors. Of batches of 4 to 16 answers, half of them right, at most 20 in 10,000 runs of
 # 30 to 200 batches pass (simulated).
 MIN_ANSWER_ERRORS = 4.0
 MIN_SHARE_EVALUATIONS = 20
-SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
+MIN_SOLVED_LEVEL = 0.9  # share of right answers, from the start: little is left to learn
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
@@ -76,34 +76,39 @@ class Gain:
     @property
     def change_high(self) -> float:
         """Return the high end of the change's interval."""
-        return self.size + SURE * self.error
+        return self.size + INTERVAL_ERRORS * self.error
 
 
 def gain(values: Array) -> Gain | None:
     """Compare the first and the last stretches of finite `values` [n]; None for fewer than 20."""
-    if len(values) < MIN_POINTS:
+    if len(values) < MIN_GAIN_POINTS:
         return None
-    count = min(BLOCKS, len(values) // MIN_BLOCK)
+    count = min(GAIN_BLOCKS, len(values) // 3)  # points in each block, at least
     course = np.array([block.mean() for block in np.array_split(values, count)])
     scatter = (noise_sd(values) or 0.0) / math.sqrt(len(values) / count)
     rounding = ROUNDING * float(np.abs(values).max())  # means of equal values differ by it
     noise = max(scatter, noise_sd(course) or 0.0, rounding)
-    levels = np.convolve(course, np.full(LATE, 1 / LATE), mode="valid")
+    levels = np.convolve(course, np.full(LEVEL_BLOCKS, 1 / LEVEL_BLOCKS), mode="valid")
     # Levels of three blocks, and of one against three.
-    three, single_error = noise * math.sqrt(2 / LATE), noise * math.sqrt(1 + 1 / LATE)
+    level_error = noise * math.sqrt(2 / LEVEL_BLOCKS)
+    single_error = noise * math.sqrt(1 + 1 / LEVEL_BLOCKS)
     early_level, start, last = float(levels[0]), float(course[0]), float(levels[-1])
-    rose = last - early_level > PROVEN * three or last - start > PROVEN * single_error
+    is_proven = (
+        last - early_level > MIN_GAIN_ERRORS * level_error
+        or last - start > MIN_GAIN_ERRORS * single_error
+    )
     best = float(levels.max())
     middle = float(levels[len(levels) // 2])
-    below_best = best - last > (PROVEN + 1) * three  # the best is chosen for being best
+    # One error more: the best is chosen for being best.
+    below_best = best - last > (MIN_GAIN_ERRORS + 1) * level_error
     return Gain(
         first=min(early_level, start),
         last=last,
         best=best,
-        error=three,
-        proven=bool(rose and last > start),
-        goes_on=last - middle > SURE * three,
-        falls=bool(below_best or early_level - last > PROVEN * three),
+        error=level_error,
+        proven=bool(is_proven and last > start),
+        goes_on=last - middle > INTERVAL_ERRORS * level_error,
+        falls=bool(below_best or early_level - last > MIN_GAIN_ERRORS * level_error),
     )
 
 
@@ -120,7 +125,7 @@ def slope_errors(values: Array) -> float:
     return slope / error if error else 0.0
 
 
-def rises_steadily(values: Array) -> bool:
+def has_steady_rise(values: Array) -> bool:
     """Return True if batch means rise by the slope of a line and by the levels of their thirds.
 
     By a steeper slope alone where there are 20 or more, its error widened by what memory they have:
@@ -133,8 +138,8 @@ def rises_steadily(values: Array) -> bool:
         return True
     memory = persistence(line_fit(values)[1], SHRINKAGE_LINE, 0)
     # One in two thousand by chance, as for levels; of lag-1 correlation 0.3 up to 5 in a thousand.
-    steep = slope * math.sqrt((1 - memory) / (1 + memory)) >= PROVEN
-    return steep and len(values) >= MIN_POINTS and change.answer == "cannot tell"
+    steep = slope * math.sqrt((1 - memory) / (1 + memory)) >= MIN_GAIN_ERRORS
+    return steep and len(values) >= MIN_GAIN_POINTS and change.answer == "cannot tell"
 
 
 def no_gain(trend: Standing) -> Standing:
@@ -143,7 +148,7 @@ def no_gain(trend: Standing) -> Standing:
     return replace(trend, state="flat", why=f"shows no gain: {ends}")
 
 
-def likely_flat(trend: Standing) -> bool:
+def is_likely_flat(trend: Standing) -> bool:
     """Return True for a level that leaves a small gain open: a note, and no alarm."""
     return trend.state == "flat" and trend.why.startswith("shows no gain")
 
@@ -155,14 +160,16 @@ def rises_at_once(values: Array, min_gain: float) -> bool:
     scatter of all rows after the first third. The gain exceeds `min_gain` and does not go back.
     """
     count = len(values)
-    if not LEAST <= count < MIN_POINTS:
+    if not LEAST <= count < MIN_GAIN_POINTS:
         return False
     after, width = values[count // 3 :], count // 3
     scatter = float(after.std(ddof=1))
     error = scatter * math.sqrt(1 / 2 + 1 / width)
-    gained = float(values[-width:].mean() - values[:2].mean())
-    stays = float(after[:width].mean()) - float(values[-width:].mean()) <= SURE * scatter
-    return stays and gained > max(t_quantile(0.999, len(after) - 1) * error, min_gain)
+    gain_size = float(values[-width:].mean() - values[:2].mean())
+    holds_level = (
+        float(after[:width].mean()) - float(values[-width:].mean()) <= INTERVAL_ERRORS * scatter
+    )
+    return holds_level and gain_size > max(t_quantile(0.999, len(after) - 1) * error, min_gain)
 
 
 def level_standing(
@@ -176,8 +183,8 @@ def level_standing(
     are not proven equal, but gained little and exclude a large gain, are flat with a reason.
     """
     values = series.values
-    learned = learned_before(trace) or at_top(trace, 0)
-    if current.state != "unknown" or learned or too_early(trace):
+    reason = describe_earlier_learning(trace) or at_top(trace, 0)
+    if current.state != "unknown" or reason or too_early(trace):
         return current
     if len(values) < MIN_LEVEL_BATCHES:
         return _few_batches_standing(current, values, response_sd)
@@ -193,9 +200,9 @@ def level_standing(
         return flat
     # Cohen 1988: what gained less than a small effect and excludes a large one shows no gain. A
     # medium one is excluded by means of hundreds of prompts alone.
-    small, large = 0.2 * response_sd, 0.8 * response_sd
+    small_effect, large_effect = 0.2 * response_sd, 0.8 * response_sd
     highest = max(levels.change_high, levels.best - levels.first)
-    if level and not levels.falls and levels.size <= small and highest <= large:
+    if level and not levels.falls and levels.size <= small_effect and highest <= large_effect:
         return no_gain(flat)
     return current
 
@@ -210,15 +217,15 @@ def _few_batches_standing(current: Standing, values: Array, response_sd: float) 
         return current
     first, last = change.first, change.last
     # What rises at once and then stays is a gain over the first rows alone.
-    gained = last - min(first, float(values[:2].mean())) > 0.2 * response_sd
-    sloped = abs(slope_errors(values)) >= MAX_LEVEL_SLOPE_ERRORS
-    if gained or sloped or change.high > MAX_FLAT_SD * response_sd:
+    has_gained = last - min(first, float(values[:2].mean())) > 0.2 * response_sd
+    has_slope = abs(slope_errors(values)) >= MAX_LEVEL_SLOPE_ERRORS
+    if has_gained or has_slope or change.high > MAX_FLAT_SD * response_sd:
         return current
     flat = replace(current, first=first, last=last, low=change.low, high=change.high)
     return no_gain(flat)
 
 
-def flat_by_construction(trace: Trace, current: Standing) -> Standing:
+def excuse_selected_prompts(trace: Trace, current: Standing) -> Standing:
     """Leave open what a flat mean of batches says that were drawn for their difficulty."""
     if current.state != "flat" or not selects_prompts(trace):
         return current
@@ -234,8 +241,8 @@ def flat_by_construction(trace: Trace, current: Standing) -> Standing:
 def selects_prompts(trace: Trace) -> bool:
     """Return True if prompts or groups are selected by reward, as settings or batch counts show."""
     for key, value in trace.settings.items():
-        on = str(value).lower() not in {"", "0", "0.0", "false", "none", "null"}
-        if on and any(term in str(key).lower() for term in FILTER_SETTINGS):
+        is_on = str(value).lower() not in {"", "0", "0.0", "false", "none", "null"}
+        if is_on and any(term in str(key).lower() for term in FILTER_SETTINGS):
             return True
     batches = trace.numbers(GENERATION_BATCHES.name)
     return batches is not None and float(np.median(batches.values)) > 1
@@ -272,8 +279,8 @@ def few_pair_evaluations(trace: Trace) -> Standing | None:
     if not more_pairs or order_chance(margin) > 0.01:  # as said
         return None
     first, last, best = float(share[0]), float(share[-1]), float(share.max())
-    why = f"rises over {len(share)} evaluations: {first:.4g} to {last:.4g}"
-    return Standing("rising", EVAL_ACCURACY.name, why, first, last, best)
+    reason = f"rises over {len(share)} evaluations: {first:.4g} to {last:.4g}"
+    return Standing("rising", EVAL_ACCURACY.name, reason, first, last, best)
 
 
 def order_chance(values: Array) -> float:
@@ -313,15 +320,15 @@ def late_answer_loss(values: Array) -> LateLoss | None:
     """
     if len(values) < MIN_LATE_BATCHES or values.min() < 0 or values.max() > 1:
         return None
-    late = late_loss(values)
-    min_loss = max(MIN_ANSWER_LOSS, MIN_ANSWER_ERRORS * late.error)
-    return late if late.loss >= min_loss and late.share >= MIN_ANSWER_SHARE else None
+    loss = late_loss(values)
+    min_loss = max(MIN_ANSWER_LOSS, MIN_ANSWER_ERRORS * loss.error)
+    return loss if loss.loss >= min_loss and loss.share >= MIN_ANSWER_SHARE else None
 
 
 def after_loss(trend: Standing, values: Array, *, late: bool) -> Standing:
     """Return the standing of shares of right answers [n] that were lost, early or late in a run."""
-    unproven = trend.state == "unknown" or likely_flat(trend)
-    levels = early_loss(values) if unproven else None
+    is_unproven = trend.state == "unknown" or is_likely_flat(trend)
+    levels = early_loss(values) if is_unproven else None
     if levels is not None:
         return replace(trend, state="falling", why="", first=levels[0], last=levels[1])
     loss = late_answer_loss(values) if late and trend.state != "falling" else None
@@ -340,8 +347,12 @@ def few_returns(trace: Trace) -> Standing | None:
     is_over = liveness(trace).live is False
     for name in (RETURN.name, EVAL_RETURN.name, REWARD.name):
         series = trace.numbers(name)
-        least = LEAST // 2 if is_over and name == EVAL_RETURN.name else LEAST - 2
-        if series is None or not least <= len(series) < LEAST or learned_before(trace):
+        min_points = LEAST // 2 if is_over and name == EVAL_RETURN.name else LEAST - 2
+        if (
+            series is None
+            or not min_points <= len(series) < LEAST
+            or describe_earlier_learning(trace)
+        ):
             continue
         if order_chance(series.values) <= 0.01:
             first, last, best = (float(v) for v in (*series.values[[0, -1]], series.values.max()))
@@ -358,13 +369,13 @@ def rising_evaluations(trace: Trace) -> Standing | None:
     thirds, and has kept two thirds of what the best third gained.
     """
     series = trace.numbers(EVAL_RETURN.name, LEAST)
-    if series is None or learned_before(trace):
+    if series is None or describe_earlier_learning(trace):
         return None
     thirds = np.array_split(series.values, 3)
     first, middle, last = (float(third.mean()) for third in thirds)
     scatter = math.sqrt(float(np.mean([third.var(ddof=1) for third in thirds])))
-    kept = last - first >= (1 - MIN_SHARE_LOST) * (max(middle, last) - first)
-    if not kept or last - first <= scatter or order_errors(series.values) < 2.58:
+    keeps_gain = last - first >= (1 - MIN_SHARE_LOST) * (max(middle, last) - first)
+    if not keeps_gain or last - first <= scatter or order_errors(series.values) < 2.58:
         return None
     return Standing("rising", EVAL_RETURN.name, "", first, last, float(series.values.max()))
 
@@ -378,8 +389,8 @@ def order_errors(values: Array) -> float:
 
 def succeeds_throughout(trace: Trace) -> bool:
     """Return True if most episodes succeed in each tenth of a run: its reward only scatters."""
-    shares = trace.numbers(SUCCESS_RATE.name, MIN_POINTS)
+    shares = trace.numbers(SUCCESS_RATE.name, MIN_GAIN_POINTS)
     if shares is None or shares.values.min() < 0 or shares.values.max() > 1:
         return False
-    tenths = [part.mean() for part in np.array_split(shares.values, BLOCKS)]
-    return bool(np.mean(shares.values) >= SOLVED and min(tenths) >= MIN_TENTH_SOLVED)
+    tenths = [tenth.mean() for tenth in np.array_split(shares.values, GAIN_BLOCKS)]
+    return bool(np.mean(shares.values) >= MIN_SOLVED_LEVEL and min(tenths) >= MIN_TENTH_SOLVED)

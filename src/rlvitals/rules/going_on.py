@@ -18,14 +18,12 @@ from rlvitals.metrics.catalogue.throughput import MACHINE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.types import Trace
 
-LIVE = 600.0  # seconds: a log that was seen to grow this recently belongs to a run that goes on
-LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
-FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
-MAX_INTERVAL_SHARE = 0.05  # of the budget: a longer logging interval does not prove an end
-GRACE = 10  # updates since the first
-SHARE = 0.05  # of the run so far: what the updates must span, after a long warm-up
-LEARNS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)  # logged once it does
-NO_EVIDENCE = "no process record, heartbeat, recorded end or reached budget tells"
+MAX_LIVE_SILENCE_S = 600.0  # seconds: a log that grew more recently belongs to a live run
+# Of the budget: with a longer logging interval the last row proves no end.
+MAX_INTERVAL_SHARE = 0.05
+GRACE_UPDATES = 10  # updates since the first
+# Logged from the first update on.
+UPDATE_METRICS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def liveness(trace: Trace) -> Liveness:
         return Liveness(True, "its process is there")
     if trace.budget is not None and reaches_budget(trace):
         return Liveness(False, f"its budget of {trace.budget.steps:,} {trace.step_unit} is reached")
-    return Liveness(None, NO_EVIDENCE)
+    return Liveness(None, "no process record, heartbeat, recorded end or reached budget tells")
 
 
 def reaches_budget(trace: Trace) -> bool:
@@ -84,15 +82,15 @@ def goes_on(trace: Trace) -> bool:
 
 def in_grace(trace: Trace) -> bool:
     """Tell whether learning has only begun; a log without updates cannot say so."""
-    logged = [s.finite() for name in LEARNS if (s := trace.get(name)) is not None]
+    logged = [s.finite() for name in UPDATE_METRICS if (s := trace.get(name)) is not None]
     steps = [s.steps for s in logged if len(s)]
     if not steps:
         return False
     first = min(int(s[0]) for s in steps)
     updates = max(len(np.unique(s)) for s in steps)
-    return updates <= GRACE or trace.last_step - first < SHARE * (
-        trace.last_step - trace.first_step
-    )
+    # After a long warm-up the updates must span a twentieth of the run so far.
+    span = trace.last_step - trace.first_step
+    return updates <= GRACE_UPDATES or trace.last_step - first < 0.05 * span
 
 
 def describe_end(trace: Trace) -> str:
@@ -102,7 +100,7 @@ def describe_end(trace: Trace) -> str:
     if not cycle.failed:
         reason = cycle.reason
     elif cycle.lost:
-        reason = cycle.lost + _full(trace)
+        reason = cycle.lost + _describe_memory(trace)
     elif cycle.signal:
         reason = cycle.reason or cycle.signal
     else:
@@ -115,8 +113,9 @@ def describe_end(trace: Trace) -> str:
     return f"{reason}, at step {step:,}"
 
 
-def _full(trace: Trace) -> str:
+def _describe_memory(trace: Trace) -> str:
     """Say that there was hardly any memory left as a process was last heard of."""
-    shares = {name: trace.numbers(name) for name in trace.series if name in LAST_OF_MEMORY}
-    full = [s.values[-1] for s in shares.values() if s is not None and s.values[-1] >= FULL]
-    return f"; {max(full):.0f} % of the memory was in use shortly before" if full else ""
+    ram = trace.numbers(f"{MACHINE.name}/ram")
+    if ram is None or ram.values[-1] < 90.0:  # a process that asks for more is likely to be killed
+        return ""
+    return f"; {ram.values[-1]:.0f} % of the memory was in use shortly before"

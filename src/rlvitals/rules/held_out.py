@@ -27,12 +27,11 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Profile, Series, Trace
 
-MOST = 1e9  # samples of an evaluation: beyond, the columns say something else
-FEWEST = 4  # points of an evaluation: fewer show nothing
-BEST_OF = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
+MIN_EVALS = 4  # fewer show no trend
+BEST_OF_PATTERN = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
 
 # What is held out, and the same quantity in training; the first that falls names the finding.
-PAIRED = (
+EVALUATION_PAIRS = (
     (EVAL_RETURN.name, RETURN.name),
     (EVAL_SUCCESS_RATE.name, SUCCESS_RATE.name),
     (EVAL_REWARD.name, REWARD.name),
@@ -69,7 +68,7 @@ class HeldOut:
 def evaluations(trace: Trace) -> list[HeldOut]:
     """List the evaluations with enough points, those that training measures as well first."""
     supervised = trace.profile is Profile.SUPERVISED
-    pairs = [(n, twin) for n, twin in PAIRED if n != EVAL_LOSS.name or supervised]
+    pairs = [(n, twin) for n, twin in EVALUATION_PAIRS if n != EVAL_LOSS.name or supervised]
     pairs += [
         (f"{EVAL_COMPONENT.name}/{suffix}", f"{COMPONENT.name}/{suffix}")
         for suffix in trace.family(EVAL_COMPONENT.name)
@@ -78,12 +77,12 @@ def evaluations(trace: Trace) -> list[HeldOut]:
     pairs += [
         (f"{EVAL_TASK.name}/{suffix}", "")
         for suffix in trace.family(EVAL_TASK.name)
-        if not BEST_OF.search(suffix)
+        if not BEST_OF_PATTERN.search(suffix)
     ]
     return [
         HeldOut(name, twin if twin in trace else "", points)
         for name, twin in pairs
-        if name in trace and len(points := trace[name].finite()) >= FEWEST
+        if name in trace and len(points := trace[name].finite()) >= MIN_EVALS
     ]
 
 
@@ -110,10 +109,11 @@ def size_of(trace: Trace, evaluation: HeldOut) -> float | None:
     shares = evaluation.name != EVAL_LOSS.name and values.min() >= 0 and values.max() <= 1
     if not shares or seconds is None or speed is None:
         return None
-    took, rate = median(seconds.values), median(speed.values)
-    if took is None or rate is None or not 1 <= took * rate < MOST:
+    duration, rate = median(seconds.values), median(speed.values)
+    # More samples are no size of an evaluation.
+    if duration is None or rate is None or not 1 <= duration * rate < 1e9:
         return None
-    return float(round(took * rate))
+    return float(round(duration * rate))
 
 
 def error_of(share: float, size: float) -> float:
@@ -121,9 +121,6 @@ def error_of(share: float, size: float) -> float:
     # A share of 0 or 1 among n is still uncertain: by Laplace's rule of succession.
     p = (share * size + 1) / (size + 2)
     return math.sqrt(p * (1 - p) / size)
-
-
-CLEARLY = 5.0  # standard errors from the first fifth to the last
 
 
 def worsens(trace: Trace, evaluation: HeldOut) -> str:
@@ -134,9 +131,10 @@ def worsens(trace: Trace, evaluation: HeldOut) -> str:
     blocks = block_means(better, width)
     drop = float(blocks[0] - blocks[-1])
     error = (noise_sd(better) or 0.0) * math.sqrt(2 / width)
-    proven = trend.state in ("falling", "fallen back")
+    is_proven = trend.state in ("falling", "fallen back")
     # Without a direction there is no scale either: a few evaluations are no evidence.
-    if not proven and not (drop >= max(trend.material, CLEARLY * error) and drop > 0):
+    # Or a fall by five standard errors.
+    if not is_proven and not (drop >= max(trend.material, 5.0 * error) and drop > 0):
         return ""
     first, last = evaluation.sign * float(blocks[0]), evaluation.sign * float(blocks[-1])
     return f"{evaluation.title} gets worse: {first:.3g} to {last:.3g}"

@@ -19,8 +19,8 @@ from rlvitals.rules import ledgers
 from rlvitals.rules.rule import Severity
 
 TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO = "trl-ppo", "trl-ppo-old", "trl-grpo", "trl-dpo"
-OURS = "rlvitals-rlhf"  # takes what it logs from both of TRL's PPO
-HF = ("hf-trainer", TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO)
+RLVITALS_RLHF = "rlvitals-rlhf"  # logs the metrics of both of TRL's PPO trainers
+HF_FRAMEWORKS = ("hf-trainer", TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ IDENTITIES = (
         "RLHF reward = score + KL penalty",
         outcome.RLHF_REWARD,
         ledgers.adds_up(outcome.RLHF_REWARD, (outcome.SCORE, 1.0), (reward.NON_SCORE, 1.0)),
-        (TRL_PPO, OURS),
+        (TRL_PPO, RLVITALS_RLHF),
         "trl/trainer/ppo_trainer.py, train: rlhf_reward = mean_non_score_reward + scores.mean()",
         causes=("the penalty enters with the wrong sign", "the score is scaled or clipped between"),
     ),
@@ -68,7 +68,7 @@ IDENTITIES = (
         "KL penalty in the reward = - KL coefficient x KL",
         reward.NON_SCORE,
         ledgers.penalty,
-        (TRL_PPO, OURS),
+        (TRL_PPO, RLVITALS_RLHF),
         "trl/trainer/ppo_trainer.py, train: non_score_reward = -args.kl_coef * kl",
         causes=(
             "the penalty's sign is flipped: it pays for leaving the reference",
@@ -80,7 +80,7 @@ IDENTITIES = (
         "KL penalty in the reward <= 0 where KL > 0",
         reward.NON_SCORE_PER_TOKEN,
         ledgers.penalty_sign,
-        (TRL_OLD, OURS),
+        (TRL_OLD, RLVITALS_RLHF),
         "trl/trainer/ppo_trainer.py (0.11), compute_rewards: non_score_reward = -kl_ctl.value * kl",
         causes=("the penalty's sign is flipped: it pays for leaving the reference",),
     ),
@@ -140,7 +140,7 @@ IDENTITIES = (
         "loss = policy loss + value_coef x value loss",
         LOSS,
         ledgers.two_losses,
-        (TRL_OLD, OURS),
+        (TRL_OLD, RLVITALS_RLHF),
         "trl/trainer/ppo_trainer.py (0.11), loss: loss = pg_loss + vf_coef * vf_loss",
         causes=("a term of the loss has another weight or sign than it should",),
     ),
@@ -183,7 +183,7 @@ IDENTITIES = (
         "learning rate in force <= learning rate set",
         LEARNING_RATE,
         ledgers.rate,
-        (*HF, "sb3", "cleanrl"),
+        (*HF_FRAMEWORKS, "sb3", "cleanrl"),
         "transformers/optimization.py: every schedule scales by at most 1; sb3: utils.py",
         Severity.NOTE,
         ("the settings are not this run's", "something raises the rate above its schedule"),

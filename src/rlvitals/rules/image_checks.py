@@ -13,8 +13,6 @@ from rlvitals.metrics.catalogue import images
 from rlvitals.rules.rule import Undecided
 from rlvitals.types import Trace
 
-Z = 3.0  # of a 99.7 % interval: a run is judged again and again
-MOST_QUESTIONS = 1e9  # of a run: more are no counts
 NO_RIGHT_ANSWERS = (
     "the policy gives too few right answers: whether they depend on the image cannot be told"
 )
@@ -61,9 +59,10 @@ class ImageChecks:
 
         The answers are paired: only those that are right with one of the two images differ.
         """
-        added = self.own_share - self.other_share
-        spread = Z * sqrt(max(self.flips / self.questions - added**2, 0.0) / self.questions)
-        return added - spread, added + spread
+        gain = self.own_share - self.other_share
+        # Standard errors, a 99.7 % interval: a run is judged many times.
+        spread = 3.0 * sqrt(max(self.flips / self.questions - gain**2, 0.0) / self.questions)
+        return gain - spread, gain + spread
 
     @property
     def sentence(self) -> str:
@@ -74,9 +73,11 @@ class ImageChecks:
 
 def image_checks(trace: Trace) -> ImageChecks | Undecided:
     """Sum up the checks that a run logged; undecided where it logged none."""
-    needed = (images.QUESTIONS, images.RIGHT_OWN, images.RIGHT_OTHER, images.MARKS_CHANGED)
-    logged = [series for metric in needed if (series := trace.numbers(metric.name)) is not None]
-    if len(logged) < len(needed):
+    count_metrics = (images.QUESTIONS, images.RIGHT_OWN, images.RIGHT_OTHER, images.MARKS_CHANGED)
+    logged = [
+        series for metric in count_metrics if (series := trace.numbers(metric.name)) is not None
+    ]
+    if len(logged) < len(count_metrics):
         return Undecided("no check of images is logged, and a model that sees none has none")
     steps = reduce(np.intersect1d, (series.steps for series in logged))
     if not len(steps):
@@ -89,9 +90,9 @@ def image_checks(trace: Trace) -> ImageChecks | Undecided:
         return series.where(np.isin(series.steps, steps)).values
 
     questions = values_of(images.QUESTIONS.name, 0.0)
-    shares = [values_of(metric.name, 0.0) for metric in needed[1:]]
+    shares = [values_of(metric.name, 0.0) for metric in count_metrics[1:]]
     possible = all(((share >= 0) & (share <= 1)).all() for share in shares)
-    if not (possible and (questions >= 1).all() and questions.sum() <= MOST_QUESTIONS):
+    if not (possible and (questions >= 1).all() and questions.sum() <= 1e9):  # more are no counts
         return Undecided("the checks of the images log counts or shares that cannot be")
     own_count, other_count, flips = (round(float(questions @ share)) for share in shares)
     return ImageChecks(

@@ -24,18 +24,12 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
 from rlvitals.types import Profile, Series, Table, Trace
 
-FIRST = 1  # step: a framework's first row, where every update is logged
-LATER = 20  # updates after it
-PER_TOKEN = 0.01  # nats: two passes of one model in bfloat16
-PER_SEQUENCE = 0.05  # nats, and so much for each token beside:
-EACH_TOKEN = 0.002
-SLACK_OF_MAX = 1e-3  # of the largest ratio of a minibatch: its rounding is that of the worst sample
-SINGLE, HALF = 1e-5, 0.01  # of a ratio: float32's and bfloat16's batches of another shape
-CENTRED = 1e-3  # of the advantages' spread, which is 1: what float32 leaves of their mean
+FIRST_UPDATE_STEP = 1  # a framework's first row, where every update is logged
+MIN_LATER_UPDATES = 20  # updates after the first
+FLOAT32_RATIO_ERROR = 1e-5  # of a ratio: float32 in batches of another shape
+BFLOAT16_RATIO_ERROR = 0.01  # of a ratio: bfloat16 in batches of another shape
+MAX_MEAN_ADVANTAGE = 1e-3  # of the advantages' spread, which is 1: float32's rounding of their mean
 # These push samples up or down by themselves, and centre no group.
-SIGNED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
-GRPO_LOSS = 0.02  # of the advantages' spread: bfloat16
-LONG = 40  # characters: shorter answers are equal by themselves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +61,9 @@ def _from(trace: Trace, metric: Metric, frameworks: Sequence[str]) -> Series | N
 
 def _first(series: Series | None) -> Series | None:
     """Return the point of the first update; None where the log begins later, or is too coarse."""
-    return series.where(slice(0, 1)) if series and int(series.steps[0]) <= FIRST else None
+    return (
+        series.where(slice(0, 1)) if series and int(series.steps[0]) <= FIRST_UPDATE_STEP else None
+    )
 
 
 def kl_per_token(trace: Trace) -> Reading | None:
@@ -77,7 +73,8 @@ def kl_per_token(trace: Trace) -> Reading | None:
     if source is None or (source.framework == "verl" and source.estimator != "k1"):
         return None
     first = _first(_from(trace, metric, ("trl-grpo", "verl")))
-    return None if first is None else Reading(metric.name, first, 0.0, PER_TOKEN)
+    # Nats: two passes of one model in bfloat16.
+    return None if first is None else Reading(metric.name, first, 0.0, 0.01)
 
 
 def kl_per_sequence(trace: Trace) -> Reading | None:
@@ -90,14 +87,15 @@ def kl_per_sequence(trace: Trace) -> Reading | None:
     length = trace.number("max_completion_length") or 0.0
     if logged is not None and len(lengths := logged.finite()):
         length = float(lengths.values[0])
-    return Reading(metric.name, first, 0.0, PER_SEQUENCE + EACH_TOKEN * abs(length))
+    # Nats, and so much more for each token.
+    return Reading(metric.name, first, 0.0, 0.05 + 0.002 * abs(length))
 
 
 def reference_follows(trace: Trace) -> Reading | None:
     """The reference stays where it was: KL to it cannot stay exactly 0 while weights move."""
     for metric in (KL_TO_REFERENCE_PER_TOKEN, KL_TO_REFERENCE):
         kl = _from(trace, metric, ("trl-grpo", "trl-ppo", "trl-ppo-old", "rlvitals-rlhf"))
-        if kl is None or len(kl) <= LATER or not _moves(trace):
+        if kl is None or len(kl) <= MIN_LATER_UPDATES or not _moves(trace):
             continue
         if not kl.values.any():
             # Judged as a whole: that it is 0 once is as it should be.
@@ -109,7 +107,7 @@ def _moves(trace: Trace) -> bool:
     """Tell whether the optimiser has something to apply, where that is logged."""
     for metric in (LEARNING_RATE, GRAD_NORM, UPDATE_SUCCESS):
         logged = trace.get(metric.name)
-        if logged is not None and int(np.sum(logged.finite().values > 0)) <= LATER:
+        if logged is not None and int(np.sum(logged.finite().values > 0)) <= MIN_LATER_UPDATES:
             return False
     return True
 
@@ -134,8 +132,8 @@ def single_update(trace: Trace) -> Reading | None:
     """With one update per batch the old policy is the new one: ratio 1, KL and clipping 0."""
     if not _one_update(trace):
         return None
-    slack = HALF if trace.profile in kinds.LANGUAGE else SINGLE
-    by = ("sb3", "cleanrl", "trl-ppo", "rlvitals-rlhf", "verl")
+    slack = BFLOAT16_RATIO_ERROR if trace.profile in kinds.LANGUAGE else FLOAT32_RATIO_ERROR
+    frameworks = ("sb3", "cleanrl", "trl-ppo", "rlvitals-rlhf", "verl")
     read = [
         Reading(metric.name, series, expected, slack)
         for metric, expected in (
@@ -145,7 +143,7 @@ def single_update(trace: Trace) -> Reading | None:
             (CLIP_FRACTION, 0.0),
             (CLIP_FRACTION_EFFECTIVE, 0.0),
         )
-        if (series := _from(trace, metric, by))
+        if (series := _from(trace, metric, frameworks))
     ]
     return max(read, key=lambda r: len(r.off), default=None)
 
@@ -155,9 +153,9 @@ def first_minibatch(trace: Trace) -> Reading | None:
     read = [
         Reading(metric.name, series, expected, slack)
         for metric, expected, slack in (
-            (FIRST_RATIO_MAX, 1.0, SLACK_OF_MAX),
-            (FIRST_KL, 0.0, SINGLE),
-            (FIRST_CLIP_FRACTION, 0.0, SINGLE),
+            (FIRST_RATIO_MAX, 1.0, 1e-3),  # of the worst sample of a minibatch
+            (FIRST_KL, 0.0, FLOAT32_RATIO_ERROR),
+            (FIRST_CLIP_FRACTION, 0.0, FLOAT32_RATIO_ERROR),
         )
         if (series := _from(trace, metric, ("rlvitals-ppo",)))
     ]
@@ -170,7 +168,7 @@ def loss_before(trace: Trace) -> Reading | None:
     clips = _from(trace, CLIP_FRACTION, ("spinning-up",))  # VPG and TRPO have none
     if not loss or clips is None:
         return None
-    return Reading(POLICY_LOSS.name, loss, 0.0, CENTRED)
+    return Reading(POLICY_LOSS.name, loss, 0.0, MAX_MEAN_ADVANTAGE)
 
 
 def grpo_loss(trace: Trace) -> Reading | None:
@@ -180,10 +178,13 @@ def grpo_loss(trace: Trace) -> Reading | None:
     first = _first(_from(trace, LOSS, ("trl-grpo",)))
     rewards = trace.get(REWARD.name)
     # Rewards at both first updates: each has a generation batch of its own, with whole groups.
-    fresh = rewards is not None and rewards.finite().steps[:2].tolist() == [FIRST, FIRST + 1]
+    fresh = rewards is not None and rewards.finite().steps[:2].tolist() == [
+        FIRST_UPDATE_STEP,
+        FIRST_UPDATE_STEP + 1,
+    ]
     if first is None or not fresh or not _equal_tokens(trace):
         return None
-    return Reading(LOSS.name, first, 0.0, GRPO_LOSS)
+    return Reading(LOSS.name, first, 0.0, 0.02)  # of the advantages' spread: bfloat16
 
 
 def _equal_tokens(trace: Trace) -> bool:
@@ -200,7 +201,7 @@ def _first_batch(trace: Trace) -> Table | None:
         columns = table.columns
         if {"prompt", "completion"} <= set(columns) and len(table):
             rows = np.flatnonzero(table.steps == table.steps.min()).tolist()
-            if int(table.steps.min()) > FIRST:
+            if int(table.steps.min()) > FIRST_UPDATE_STEP:
                 return None
             return Table(table.steps[rows], {k: [c[i] for i in rows] for k, c in columns.items()})
     return None
@@ -217,7 +218,7 @@ def _groups(table: Table) -> list[list[int]]:
 
 def group_advantage(trace: Trace) -> Reading | None:
     """GRPO measures an advantage against its own group: its mean over each prompt is 0."""
-    if trace.profile in SIGNED:
+    if trace.profile in kinds.THRESHOLD_FILTERED:
         return None
     table = _first_batch(trace)
     if table is None or "advantage" not in table.columns or REWARD.name not in trace:
@@ -228,7 +229,7 @@ def group_advantage(trace: Trace) -> Reading | None:
     if not groups or not np.isfinite(advantages).all():
         return None
     means = np.array([float(advantages[group].mean()) for group in groups])
-    return _spread_over(trace, means, CENTRED * 10.0)
+    return _spread_over(trace, means, MAX_MEAN_ADVANTAGE * 10.0)
 
 
 def twins(trace: Trace) -> Reading | None:
@@ -238,7 +239,8 @@ def twins(trace: Trace) -> Reading | None:
         return None
     groups = _groups(table)
     texts = [str(text) for text in table.columns["completion"]]
-    if not groups or np.median([len(t) for t in texts]) < LONG:
+    # Characters: shorter answers agree by chance.
+    if not groups or np.median([len(t) for t in texts]) < 40:
         return None
     copies = [min(Counter(texts[row] for row in group).values()) for group in groups]
     return _spread_over(trace, np.array([float(min(copies) > 1)]), 0.5)

@@ -2,10 +2,11 @@
 
 from rlvitals.types import Profile
 
-CONTROL = (Profile.CONTROL_PPO, Profile.ON_POLICY, Profile.OFF_POLICY)  # episodes, a return
-PPO = (Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO)  # a clipped ratio, a critic
+CONTROL = (Profile.CONTROL_PPO, Profile.ON_POLICY, Profile.OFF_POLICY)  # episodes and a return
+PPO = (Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO)  # a clipped ratio and a critic
 ACTOR_CRITIC = (*PPO, Profile.ON_POLICY)
-FILTERED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)  # samples on one side of a threshold
-GROUPED = (Profile.GRPO, *FILTERED)  # several completions of each prompt, no critic
+# Trained on the samples on one side of a threshold.
+THRESHOLD_FILTERED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
+GROUPED = (Profile.GRPO, *THRESHOLD_FILTERED)  # several completions of each prompt, no critic
 LANGUAGE = (Profile.RLHF_PPO, *GROUPED)
-REINFORCED = tuple(kind for kind in Profile if kind is not Profile.SUPERVISED)  # by a reward
+WITH_REWARD = tuple(kind for kind in Profile if kind is not Profile.SUPERVISED)

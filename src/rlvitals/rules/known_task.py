@@ -5,11 +5,12 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics import environments
 from rlvitals.metrics.environments import Environment
-from rlvitals.rules.curves import AT_ONCE
+from rlvitals.rules.curves import CURVE_START_POINTS
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
-RESCALED = 3.0  # x what a random policy earns, in returns beyond what is possible
+DEFAULT_GAMMA = 0.99  # the usual discount, where the run's is not known
+NO_PROGRESS_SHARE = 0.15  # of the way from random to solved
 
 
 def environment(trace: Trace) -> Environment | None:
@@ -27,8 +28,8 @@ def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | 
     env = environment(trace) if name.endswith("return") else None
     if env is None or not env.random_return or not env.beyond(values).any():
         return env
-    factor = (median(values[:AT_ONCE]) or 0.0) / env.random_return
-    return env.times(factor) if factor >= RESCALED else env
+    factor = (median(values[:CURVE_START_POINTS]) or 0.0) / env.random_return
+    return env.times(factor) if factor >= 3.0 else env  # x what a random policy earns
 
 
 def knows_way(trace: Trace, name: str, values: NDArray[np.float64]) -> bool:

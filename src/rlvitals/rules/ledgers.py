@@ -11,17 +11,13 @@ from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE, ITERATION
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Metric
-from rlvitals.rules.books import SINGLE, Books, Floats, align_metrics, books, names_of
+from rlvitals.rules.books import FLOAT32_SUM_ERROR, Books, Floats, align_metrics, books, names_of
 from rlvitals.types import Trace
 
 Keep = Callable[[Trace], Books | None]
 
-TINY = 1e-6  # nats: a KL too small to tell a coefficient from
-FAR = 0.05  # nats per sequence: a KL beyond rounding
-SPREAD = 1.0 / np.sqrt(2.0)  # of (max - min): the largest standard deviation, of two samples
-HALF_OF = 0.5  # of the rows, the first, that weights are learned from
-MORE_ROWS = 10  # than there are weights
-MOST = 0.9  # of those rows must keep to the weights
+# Of (max - min): the largest standard deviation, of two samples.
+MAX_SD_OF_RANGE = 1.0 / np.sqrt(2.0)
 
 
 def adds_up(total: Metric, *parts: tuple[Metric, float], exact: float | None = None) -> Keep:
@@ -45,8 +41,8 @@ def never_above(low: Metric, high: Metric) -> Keep:
         table = align_metrics(trace, names_of(low, high))
         if table is None:
             return None
-        steps, (left, right) = table
-        return books(steps, left, [(right, 1.0)], at_most=True)
+        steps, (lower, upper) = table
+        return books(steps, lower, [(upper, 1.0)], at_most=True)
 
     return keep
 
@@ -63,11 +59,11 @@ def penalty(trace: Trace) -> Books | None:
         return books(steps, term, [(kl, -coefs[0])])
     if setting is not None:
         return books(steps, term, [(kl, -setting)])
-    clear = np.abs(kl) > TINY
-    if not clear.any():
+    is_clear = np.abs(kl) > 1e-6  # nats: a smaller KL tells no coefficient
+    if not is_clear.any():
         return None
     # Not told: the coefficient that most rows agree on, whose sign is known all the same.
-    size = float(np.abs(np.median(term[clear] / kl[clear])))
+    size = float(np.abs(np.median(term[is_clear] / kl[is_clear])))
     return books(steps, term, [(kl, -size)])
 
 
@@ -77,9 +73,9 @@ def penalty_sign(trace: Trace) -> Books | None:
     if table is None:
         return None
     steps, (term, kl) = table
-    far = kl > FAR
-    nothing = np.zeros(int(far.sum()))
-    return books(steps[far], term[far], [(nothing, 1.0)], at_most=True) if far.any() else None
+    clear = kl > 0.05  # nats per sequence: beyond rounding
+    nothing = np.zeros(int(clear.sum()))
+    return books(steps[clear], term[clear], [(nothing, 1.0)], at_most=True) if clear.any() else None
 
 
 def reward_is_score(trace: Trace) -> Books | None:
@@ -95,26 +91,26 @@ def components(trace: Trace) -> Books | None:
     None where no constant weights fit them: a part that leaves samples out is averaged over the
     others, and then the means need not add up.
     """
-    names = [f"{reward.COMPONENT.name}/{part}" for part in trace.family(reward.COMPONENT.name)]
+    names = [f"{reward.COMPONENT.name}/{suffix}" for suffix in trace.family(reward.COMPONENT.name)]
     table = align_metrics(trace, [outcome.REWARD.name, *names]) if names else None
     if table is None:
         return None
     steps, (total, *columns) = table
-    parts = np.stack(columns, axis=1)
-    rows = int(HALF_OF * len(total))
-    if rows < len(names) + MORE_ROWS:
+    part_values = np.stack(columns, axis=1)
+    rows = int(0.5 * len(total))  # the first half of the rows gives the weights
+    if rows < len(names) + 10:  # more rows than weights
         return None
-    nonzero = np.any(parts[:rows] != 0, axis=0)
+    nonzero = np.any(part_values[:rows] != 0, axis=0)
     # A part that was 0 throughout may have any weight: nothing can be said once it moves.
-    if np.any(parts[:, ~nonzero] != 0):
+    if np.any(part_values[:, ~nonzero] != 0):
         return None
     ones: Floats = np.ones(len(names))
-    for weights in (ones, _weights(parts[:rows], total[:rows])):
+    for weights in (ones, _weights(part_values[:rows], total[:rows])):
         if weights is None:
             return None
-        weighed = [(c, float(w)) for c, w in zip(columns, weights, strict=True)]
-        identity = books(steps, total, weighed, certain=False)
-        if np.mean(~identity.violations[:rows]) >= MOST:
+        weighted = [(c, float(w)) for c, w in zip(columns, weights, strict=True)]
+        identity = books(steps, total, weighted, certain=False)
+        if np.mean(~identity.violations[:rows]) >= 0.9:  # of those rows fit the weights
             return identity
     return None
 
@@ -132,8 +128,8 @@ def spread(trace: Trace) -> Books | None:
     table = align_metrics(trace, names_of(reward.STD, reward.MIN, reward.MAX))
     if table is None:
         return None
-    steps, (left, low, high) = table
-    return books(steps, left, [(high, SPREAD), (low, -SPREAD)], at_most=True)
+    steps, (deviation, low, high) = table
+    return books(steps, deviation, [(high, MAX_SD_OF_RANGE), (low, -MAX_SD_OF_RANGE)], at_most=True)
 
 
 def no_contrast(trace: Trace) -> Books | None:
@@ -153,14 +149,14 @@ def actions(trace: Trace) -> Books | None:
         return None
     if BATCH_SIZE.name in trace and (table := align_metrics(trace, [BATCH_SIZE.name, *names])):
         steps, (size, *counts) = table
-        if np.sum(counts, axis=0).max() > 1.0 + SINGLE:
+        if np.sum(counts, axis=0).max() > 1.0 + FLOAT32_SUM_ERROR:
             return books(steps, np.sum(counts, axis=0), [(size, 1.0)], counts=True)
     table = align_metrics(trace, names)
     if table is None:
         return None
     steps, columns = table
     total = np.sum(columns, axis=0)
-    shares = max(float(c.max()) for c in columns) <= 1.0 + SINGLE
+    shares = max(float(c.max()) for c in columns) <= 1.0 + FLOAT32_SUM_ERROR
     return books(steps, total, [(np.ones(len(total)), 1.0)]) if shares else None
 
 
@@ -172,11 +168,15 @@ def epochs(trace: Trace) -> Books | None:
         return None
     steps, (updates, iterations) = table
     new_updates, rounds = np.diff(updates), np.diff(iterations)
-    on = (rounds > 0) & (new_updates >= 0)  # `learn` called again counts from 0
-    if not on.any():
+    valid = (rounds > 0) & (new_updates >= 0)  # `learn` called again counts from 0
+    if not valid.any():
         return None
     return books(
-        steps[1:][on], new_updates[on], [(rounds[on], max_epochs)], at_most=True, counts=True
+        steps[1:][valid],
+        new_updates[valid],
+        [(rounds[valid], max_epochs)],
+        at_most=True,
+        counts=True,
     )
 
 

@@ -22,8 +22,8 @@ from rlvitals.metrics.catalogue.outcome import (
 )
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
-from rlvitals.rules.curves import learned_before
-from rlvitals.rules.falling import full
+from rlvitals.rules.curves import describe_earlier_learning
+from rlvitals.rules.falling import first_full_step
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import may_be_good
 from rlvitals.rules.paid import longer_way
@@ -122,7 +122,9 @@ def _is_no_loss(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
     is_small = is_small or likely.best - likely.last < 4 * error
     is_small = is_small or course.keeps(material)  # half of the gain is left
     has_swings = falls(course) > 1 or is_back(series.values, course)
-    is_filling = trend.state != "falling" and series.steps[-1] < full(trace, name, series)
+    is_filling = trend.state != "falling" and series.steps[-1] < first_full_step(
+        trace, name, series
+    )
     return is_small or has_swings or is_filling or bool(longer_way(trace, name))
 
 
@@ -138,7 +140,7 @@ def _likely_outcome(trace: Trace) -> LikelyOutcome | None:
     if too_early(trace) and liveness(trace).live is not False:
         return None
     picked = outcome(prefer_evaluation(trace))
-    if picked is None or picked[0] not in JUDGED_METRICS or learned_before(trace):
+    if picked is None or picked[0] not in JUDGED_METRICS or describe_earlier_learning(trace):
         return None
     name, series = picked
     shape = curve_shape(series.values)

@@ -7,19 +7,18 @@ import numpy as np
 from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.rules.curves import (
-    AMPLE,
-    AT_ONCE,
-    HALF,
-    PARTS,
-    PLAINLY,
-    fell_back,
+    CURVE_BLOCKS,
+    CURVE_START_POINTS,
+    LONG_CURVE,
+    PLAIN_CHANGE_FACTOR,
+    find_fall_back,
+    find_proven_loss,
     gain_after_dip,
     is_back_at_start,
-    proven_loss,
 )
 from rlvitals.rules.episode_window import max_episode_sd, scatter_of_window
-from rlvitals.rules.falling import full
-from rlvitals.rules.gains import MIN_POINTS, no_gain
+from rlvitals.rules.falling import first_full_step
+from rlvitals.rules.gains import MIN_GAIN_POINTS, no_gain
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
     EVALUATED,
@@ -79,13 +78,13 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
     if is_back or (small and block_change.high > trend.material):
         return trend
     part_lost = block_change.answer == "rose" and block_change.share_lost >= MIN_SHARE_LOST
-    if part_lost or (block_change.answer == "lost" and block_change.share_lost < HALF):
+    if part_lost or (block_change.answer == "lost" and block_change.share_lost < 0.5):
         return replace(
             trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
         )
     if block_change.answer == "lost" and course.keeps(trend.material):
         return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
-    poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
+    poor = block_change.points >= LONG_CURVE and tells_poor(trace, trend.metric, values)
     poor = poor and not _is_large_gain(trace, trend, values, block_change)
     if (small or block_change.answer == "flat") and not poor:
         return flat_unless_good(trace, trend, values, block_change, course)
@@ -142,7 +141,7 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         if block_change.high > trend.material:
             return small_rise(trend, block_change)
     wins = trace[trend.metric].finite().values
-    if np.isin(wins, (0, 1)).all() and HALF < wins.mean() < 1:  # more than half of all episodes
+    if np.isin(wins, (0, 1)).all() and 0.5 < wins.mean() < 1:  # more than half of all episodes
         return unclear_level(trend)
     if tells_poor(trace, trend.metric, values):
         return trend
@@ -179,7 +178,7 @@ def may_be_good(trace: Trace, name: str) -> bool:
     best, worst = float(values.max()), float(values.min())
     is_bound = best > worst and float((values == best).mean()) >= STUCK_TOP
     is_bound = is_bound and float(values.mean()) >= (best + worst) / 2
-    if len(values) < MIN_POINTS or is_bound or _is_sure_at_first(trace):
+    if len(values) < MIN_GAIN_POINTS or is_bound or _is_sure_at_first(trace):
         return True
     is_evaluation = name == EVALUATED and RETURN.name in trace and not _explores_less(trace)
     return is_evaluation and standing(trace, of=RETURN.name).improves
@@ -197,7 +196,7 @@ def _is_sure_at_first(trace: Trace) -> bool:
     if entropy is None or most is None:
         return False
     # An untrained policy is nearly uniform.
-    return float(np.median(entropy.values[:AT_ONCE])) <= HALF * most.value
+    return float(np.median(entropy.values[:CURVE_START_POINTS])) <= 0.5 * most.value
 
 
 def _likely_standing(
@@ -209,11 +208,11 @@ def _likely_standing(
     is a mean over the last episodes of which few have ended.
     """
     series = trace[trend.metric].finite()
-    is_lost = block_change.stands_out and HALF <= block_change.share_lost < np.inf
+    is_lost = block_change.stands_out and 0.5 <= block_change.share_lost < np.inf
     is_lost = is_lost and block_change.best - trend.last >= trend.material
     # The first sixth of a curve that rose at once is no start.
     is_lost = is_lost and course.loss >= MIN_SHARE_LOST * course.total_gain
-    if is_lost and series.steps[-1] >= full(trace, trend.metric, series):
+    if is_lost and series.steps[-1] >= first_full_step(trace, trend.metric, series):
         return replace(trend, state="fallen back", why="", best=block_change.best)
     level = _likely_level(trace, trend, values, course)
     if level is not None:
@@ -279,7 +278,7 @@ def stands_where_training_rose(trace: Trace) -> bool:
     if not (rise.improves or rise.state == "holding its best"):
         return False
     values = evaluation.finite().values
-    course = block_means(values, max(len(values) // PARTS, 1))
+    course = block_means(values, max(len(values) // CURVE_BLOCKS, 1))
     gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
     return bool(gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
 
@@ -341,10 +340,10 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     that were reset.
     """
     picked = outcome(trace)
-    if picked is None or picked[0] != RETURN.name or len(picked[1]) < AMPLE:
+    if picked is None or picked[0] != RETURN.name or len(picked[1]) < LONG_CURVE:
         return None
     series = picked[1]
-    width = len(series) // PARTS
+    width = len(series) // CURVE_BLOCKS
     with np.errstate(over="ignore"):
         course = block_means(series.values, width)
     if np.abs(course).max() > MAX_LEVEL:
@@ -352,16 +351,16 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     bottom = int((np.maximum.accumulate(course) - course).argmax())
     top = int(course[: bottom + 1].argmax())
     best, lowest, last = course[top], course[bottom], course[-END_BLOCKS:].mean()
-    min_fall = PLAINLY * max(material, scatter_of_window(trace, RETURN.name))
+    min_fall = PLAIN_CHANGE_FACTOR * max(material, scatter_of_window(trace, RETURN.name))
     fall = course[max(top - MAX_FALL_BLOCKS, 0) : bottom + 1]
     sudden = (fall[:-MAX_FALL_BLOCKS] - fall[MAX_FALL_BLOCKS:]).max(initial=0.0)
-    if min(best - lowest, best - course[0]) < min_fall or sudden < HALF * (best - lowest):
+    if min(best - lowest, best - course[0]) < min_fall or sudden < 0.5 * (best - lowest):
         return None
     start_index = len(series) - (len(course) - bottom) * width
     later_change = outcome_change(series.values[start_index:], margin=material)
     rises = later_change is not None and later_change.answer == "rose"
     late = len(course) - 1 - bottom < MIN_RISE_BLOCKS
-    if late or not rises or last - lowest < HALF * (best - lowest) or last < course[0]:
+    if late or not rises or last - lowest < 0.5 * (best - lowest) or last < course[0]:
         return None
     return Recovery(float(best), float(lowest), float(last), int(series.steps[start_index]))
 
@@ -386,7 +385,7 @@ def lost_again(trace: Trace) -> Standing | None:
     values = picked[1].values
     anew = trend.metric == EVALUATED
     min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
-    fall = fell_back(values, min_loss) or proven_loss(values, min_loss, anew=anew)
+    fall = find_fall_back(values, min_loss) or find_proven_loss(values, min_loss, anew=anew)
     if fall is None or recovery(trace, trend.material) is not None:
         return None
     if not anew and course_of(values).keeps(min_loss):

@@ -10,16 +10,16 @@ from rlvitals.errors import quantity
 from rlvitals.metrics import suggest
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
-    PARTS,
+    CURVE_BLOCKS,
     by_steps,
-    fell_back,
+    describe_earlier_learning,
+    find_fall_back,
     gain_after_dip,
     holds_early_gain,
     is_back_at_start,
-    learned_before,
-    never_better,
+    never_improves,
     rises,
-    rose_early,
+    rises_early,
 )
 from rlvitals.rules.episode_window import episode_sd, scatter_of_window
 from rlvitals.rules.known_task import environment, task
@@ -247,11 +247,13 @@ def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Stan
         state = "holding its best" if kept else "falling"
     elif high <= material and not (low > 0 and (name in OFFSET or origin == OF_ITS_SCATTER)):
         state = _when_flat(trace, name, full_series, series, last, material)
-    elif found_fall := fell_back(series.values, max(material, slow_swing(trace, name, origin))):
+    elif found_fall := find_fall_back(
+        series.values, max(material, slow_swing(trace, name, origin))
+    ):
         state = "fallen back" if np.isfinite(found_fall.share) else "falling"
     else:
         state = _without_trend(trace, name, full_series, series, low, material)
-    if state == "flat" and (lacks := learned_before(trace)):
+    if state == "flat" and (lacks := describe_earlier_learning(trace)):
         state = "unknown"
     reason = lacks or (_unclear_reason(trace, name, series, material) if state == "unknown" else "")
     first, last, best = (up(name) * level for level in (first, last, best))
@@ -285,7 +287,7 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         and env.way is not None
         and last >= env.random_return + NEARLY * env.way
     )
-    at_once = rose_early(trace, name, full_series.values, last, material)
+    at_once = rises_early(trace, name, full_series.values, last, material)
     if nearly or at_once or _holds(full_series, series, material):
         return "holding its best"
     return "flat"
@@ -314,7 +316,7 @@ def _without_trend(  # noqa: PLR0913, PLR0917 - as above
         return "holding its best"
     known = len(series) == len(full_series) and task(trace, name, full_series.values) is not None
     dip = gain_after_dip(trace, name, full_series.values, material) if known else None
-    poor = bool(dip and dip[0] < material) or never_better(series.values, first, last, material)
+    poor = bool(dip and dip[0] < material) or never_improves(series.values, first, last, material)
     flat = low <= 0 and poor and name.endswith("return")
     return _when_flat(trace, name, full_series, series, last, material) if flat else "unknown"
 
@@ -337,7 +339,7 @@ def _holds(full_series: Series, series: Series, material: float) -> bool:
     if len(series) == len(full_series):
         return False
     full_trend = trend(full_series.values)
-    width = max(1, len(full_series) // PARTS)
+    width = max(1, len(full_series) // CURVE_BLOCKS)
     course = block_means(full_series.values, width)
     if float(course.max()) - float(course[0]) < material:
         return False
@@ -365,7 +367,7 @@ def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
         if env.by_people and (of_start := OF_A_SCORE * abs(start)) < material:
             return of_start, f"{OF_A_SCORE:.0%} of its first level"
         return material, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
-    # Batches of language models have a test of their own: `answers.by_batches`.
+    # Batches of language models have a test of their own: `answers.judge_batches`.
     sd = 0.0 if trace.profile in kinds.LANGUAGE else episode_sd(trace, name, full_series)
     if sd:
         return block_test.MIN_GAIN_SD * sd, OF_ITS_SCATTER

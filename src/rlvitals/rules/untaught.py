@@ -16,7 +16,7 @@ from rlvitals.metrics.catalogue.policy import (
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, SCORE_STD, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.curves import learned_before
+from rlvitals.rules.curves import describe_earlier_learning
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.rule import Threshold
 from rlvitals.rules.spent import too_early
@@ -146,7 +146,7 @@ def no_movement(trace: Trace) -> NoMovement | None:
     discrete actions that never changes tells. So does a gradient norm of exactly 0 in every row,
     with an entropy that changes no more than the states of its batches do.
     """
-    if trace.profile not in MOVED_PROFILES or too_early(trace) or learned_before(trace):
+    if trace.profile not in MOVED_PROFILES or too_early(trace) or describe_earlier_learning(trace):
         return None
     entropy = trace.numbers(ENTROPY.name, MIN_POINTS)
     level = 0.0 if entropy is None else float(np.abs(entropy.values).max())

@@ -127,7 +127,10 @@ def consequences(case: Case) -> tuple[Line, ...]:
 
 
 def _worth_naming(alternative: Alternative) -> bool:
-    return alternative.finding.severity > Severity.NOTE and alternative.rule.name not in causes.WEAK
+    return (
+        alternative.finding.severity > Severity.NOTE
+        and alternative.rule.name not in causes.WEAK_CAUSE_RULES
+    )
 
 
 def _likeliest_note(case: Case) -> list[Alternative]:
@@ -135,10 +138,10 @@ def _likeliest_note(case: Case) -> list[Alternative]:
 
     Only an earlier note counts: a later one may be an effect of the outcome.
     """
-    if case.rule.name not in causes.OUTCOMES or case.severity is Severity.NOTE:
+    if case.rule.name not in causes.OUTCOME_RULES or case.severity is Severity.NOTE:
         return []
     earlier = [o for o in case.alternatives if o.finding.began <= case.finding.began]
-    return [o for o in earlier if o.rule.name not in causes.WEAK][:1]
+    return [o for o in earlier if o.rule.name not in causes.WEAK_CAUSE_RULES][:1]
 
 
 def alternative(candidate: Alternative) -> str:

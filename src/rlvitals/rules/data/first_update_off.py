@@ -178,7 +178,7 @@ def _undecided_reason(trace: Trace) -> Undecided:
     for metric in KLS:
         if (logged := trace.get(metric.name)) is not None and len(logged):
             step = int(logged.steps[0])
-            if step > invariants.FIRST:
+            if step > invariants.FIRST_UPDATE_STEP:
                 return Undecided(f"{metric.name} begins at step {step:,}, after the first update")
     return Undecided("nothing is logged whose value at the first update is known")
 
@@ -194,5 +194,5 @@ RULE = Rule(
         "score with the temperature that samples, without dropout, padding masked",
         "freeze the reference, and disable the adapter where it is the same model",
     ),
-    profiles=kinds.REINFORCED,
+    profiles=kinds.WITH_REWARD,
 )

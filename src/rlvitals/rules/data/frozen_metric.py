@@ -70,7 +70,7 @@ from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, PREDICTION_MEAN
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.rules import kinds
-from rlvitals.rules.books import FULL, digits
+from rlvitals.rules.books import FLOAT32_DIGITS, digits
 from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.untaught import epochs
@@ -289,7 +289,7 @@ def _longest(values: NDArray[np.float64]) -> tuple[int, int]:
 
 def _precise(trace: Trace, name: str, value: float) -> bool:
     """Tell a number that cannot repeat by rounding, by a limit or by being nothing."""
-    if value == np.rint(value) or digits(value) < min(DIGITS, FULL):
+    if value == np.rint(value) or digits(value) < min(DIGITS, FLOAT32_DIGITS):
         return False
     limit = trace.number("max_grad_norm")
     norms = (GRAD_NORM.name, CRITIC_GRAD_NORM.name)
@@ -342,7 +342,7 @@ RULE = Rule(
         "compare the network's weights before and after an update",
         "check that its parameters are in the optimiser and require gradients",
     ),
-    profiles=kinds.REINFORCED,
+    profiles=kinds.WITH_REWARD,
     explained_by=(
         "setting-out-of-range",
         "updates-hardly-move",

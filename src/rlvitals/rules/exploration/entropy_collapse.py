@@ -59,15 +59,15 @@ from rlvitals.signals.outcome_course import NOISE, course_of
 from rlvitals.types import Series, Trace
 
 # p = .95 and p = .99 of two actions.
-LOW = Threshold(
+MIN_ENTROPY_SHARE = Threshold(
     "entropy-collapse.low", 0.25, "share of what entropy could be, or of its own start", high=1.0
 )
-SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", high=1.0)
-BELONGS = 0.9  # of the first value: a last one above it has not fallen
-SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
-LOST, BEGUN = 0.5, 0.25  # of the gain: an outcome that was lost, and one that is on its way
-AT_ONCE = 2  # rows: what falls together has one cause
-FEW = 5  # updates below the limit: one low batch is no collapse
+SEVERE_ENTROPY_SHARE = Threshold(
+    "entropy-collapse.severe", 0.05, "the same, for an error", high=1.0
+)
+MIN_ALPHA_SHARE = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
+OUTCOME_ONSET_SHARE = 0.25  # of the gain, or of the loss: the outcome has begun to fall
+MIN_LOW_UPDATES = 5  # updates below the limit: one low batch is no collapse
 
 
 def check(trace: Trace) -> Answer:
@@ -77,7 +77,7 @@ def check(trace: Trace) -> Answer:
         return picked
     name, series, limit = picked
     stretch = last_stretch_below(series, limit.value)
-    if stretch is None or len(series.since(stretch.start)) < FEW:
+    if stretch is None or len(series.since(stretch.start)) < MIN_LOW_UPDATES:
         return Clear()
     trend = _outcome(trace, stretch)
     if trend.improves or _keeps_gain(trace):
@@ -89,11 +89,11 @@ def check(trace: Trace) -> Answer:
 
 def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the series and the limit below which it has collapsed."""
-    low = LOW.on(trace)
+    low = MIN_ENTROPY_SHARE.on(trace)
     entropy = trace.get(ENTROPY.name)
     entropy = None if entropy is None else entropy.finite()
     if entropy is None or not len(entropy) or width(trace) is not None:
-        return _continuous(trace)
+        return _choose_width(trace)
     if (entropy.values < 0).any():
         return Undecided("entropy is differential and may be negative", (STD.name,))
     if floor := trace.number("entropy_min"):
@@ -101,33 +101,39 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     highest = max_entropy(trace)
     if highest is not None:
         origin = f"{low:.0%} of ln(actions), {highest.origin}"
-        return ENTROPY.name, entropy, LOW.bound(trace, origin, highest.value)
+        return ENTROPY.name, entropy, MIN_ENTROPY_SHARE.bound(trace, origin, highest.value)
     first = start(entropy) or 0.0
     if first < DECIDED:
         return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
-    return ENTROPY.name, entropy, LOW.bound(trace, f"{low:.0%} of its own start", first)
+    return (
+        ENTROPY.name,
+        entropy,
+        MIN_ENTROPY_SHARE.bound(trace, f"{low:.0%} of its own start", first),
+    )
 
 
-def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
+def _choose_width(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the width of continuous actions, or what keeps SAC's policy wide."""
     policy_width = width(trace)
     if policy_width is not None and (first := start(policy_width.series)):
-        bound = LOW.bound(trace, f"{LOW.on(trace):.0%} of its own start", first)
+        bound = MIN_ENTROPY_SHARE.bound(
+            trace, f"{MIN_ENTROPY_SHARE.on(trace):.0%} of its own start", first
+        )
         return policy_width.metric, policy_width.series, bound
     coef = trace.get(ENTROPY_COEF.name)
     if coef is None or not len(coef := coef.finite()) or coef.values[0] <= 0:
         return Undecided("how wide the policy is, nothing tells", (STD.name, ENTROPY.name))
-    limit = Bound(SPENT * float(coef.values[0]), f"{SPENT:g} of its first value")
+    limit = Bound(
+        MIN_ALPHA_SHARE * float(coef.values[0]), f"{MIN_ALPHA_SHARE:g} of its first value"
+    )
     return ENTROPY_COEF.name, coef, limit
 
 
 def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     """Judge the outcome since the collapse, or over the whole run where that is too short."""
-    after, overall, verdict = (
-        standing(trace, since=stretch.start),
-        standing(trace),
-        verdict_trend(trace),
-    )
+    after = standing(trace, since=stretch.start)
+    overall = standing(trace)
+    verdict = verdict_trend(trace)
     if verdict.improves and verdict.last - verdict.first >= verdict.material:
         return verdict
     return overall if overall.improves or after.state == "unknown" else after
@@ -140,8 +146,8 @@ def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
         return False
     worst = int(kl.values.argmax())
     after = entropy.since(int(kl.steps[worst]) + 1).values
-    certain = len(after) >= len(entropy) / 2 and float(after.max()) <= 1e-3  # nats
-    return certain and float(kl.values[worst]) >= 1.0 and float(after.min()) >= 0
+    is_certain = len(after) >= len(entropy) / 2 and float(after.max()) <= 1e-3  # nats
+    return is_certain and float(kl.values[worst]) >= 1.0 and float(after.min()) >= 0
 
 
 def _keeps_gain(trace: Trace) -> bool:
@@ -153,15 +159,15 @@ def _keeps_gain(trace: Trace) -> bool:
     if picked is None or trace.profile not in kinds.CONTROL:
         return False
     material, _ = least_that_counts(trace, *picked)
-    late = trace.last_step - round(0.4 * (trace.last_step - trace.first_step))
-    settled = standing(trace, since=late).state not in {"falling", "fallen back"}
-    return settled and course_of(picked[1].values).keeps(material)
+    late_step = trace.last_step - round(0.4 * (trace.last_step - trace.first_step))
+    is_settled = standing(trace, since=late_step).state not in {"falling", "fallen back"}
+    return is_settled and course_of(picked[1].values).keeps(material)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
     trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, trend: Standing
 ) -> Finding:
-    first, last = float(series.values[0]), float(series.values[-FEW:].mean())
+    first, last = float(series.values[0]), float(series.values[-MIN_LOW_UPDATES:].mean())
     evidence = [f"since then {trend.sentence}"]
     half = last_stretch_below(series, 0.5 * first)
     run_steps = max(trace.last_step - trace.first_step, 1)
@@ -170,16 +176,18 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
         evidence.append(f"half of it was gone at step {half.start:,}, {share:.0%} into the run")
     evidence += _low_temperature(trace, stretch)
     follows = _follows(trace, stretch)
-    stood = "" if follows else _stood_at_best(trace)
-    severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
+    stood = "" if follows else _describe_best_entropy(trace)
+    severe = (
+        last < SEVERE_ENTROPY_SHARE.on(trace) / max(MIN_ENTROPY_SHARE.on(trace), 1e-9) * limit.value
+    )
     nats = name == ENTROPY.name and width(trace) is None
     subject = "entropy is" if nats else "the actions' standard deviation is"
     subject = "the entropy coefficient is" if name == ENTROPY_COEF.name else subject
     unit = " nats" if nats else ""
-    fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
+    fall_text = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
     low_text = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
-        f"{subject} {fell if last < BELONGS * first else low_text} and the outcome is "
+        f"{subject} {fall_text if last < 0.9 * first else low_text} and the outcome is "
         f"{'no better' if trend.stalls else 'not proven to be better'}",
         severity=_severity(trend, severe=severe, follows=follows or bool(stood)),
         metric=name,
@@ -207,31 +215,35 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     name, series = picked
     course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
-    if course.gain <= material or course.loss < LOST * course.gain:
+    if course.gain <= material or course.loss < 0.5 * course.gain:
         return False
     best = float(course.blocks[course.peak])
-    fall = last_stretch_below(series, best - BEGUN * course.gain)
-    near = entropy.until(stretch.start).steps[-1 - AT_ONCE :]
-    return fall is not None and fall.start <= 2 * stretch.start - int(near[0])
+    fall = last_stretch_below(series, best - OUTCOME_ONSET_SHARE * course.gain)
+    steps_before = entropy.until(stretch.start).steps[
+        -3:
+    ]  # rows: what falls together has one cause
+    return fall is not None and fall.start <= 2 * stretch.start - int(steps_before[0])
 
 
-def _stood_at_best(trace: Trace) -> str:
+def _describe_best_entropy(trace: Trace) -> str:
     """Say at what entropy the outcome stood at its best; empty where that was not as low.
 
     A policy that was certain of something good has not lost it by being certain.
     """
-    picked, entropy = outcome(trace), trace.numbers(ENTROPY.name, FEW)
+    picked, entropy = outcome(trace), trace.numbers(ENTROPY.name, MIN_LOW_UPDATES)
     if picked is None or entropy is None or trace.profile not in kinds.CONTROL:
         return ""
     name, series = picked
     course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
-    near = course.blocks >= float(course.blocks[course.peak]) - BEGUN * course.loss
+    is_near_best = (
+        course.blocks >= float(course.blocks[course.peak]) - OUTCOME_ONSET_SHARE * course.loss
+    )
     ends = len(series) - 1 - course.width * np.arange(len(course.blocks))[::-1]  # of each block
-    rows = np.searchsorted(entropy.steps, series.steps[ends[near]], side="right") - 1
-    last = float(entropy.values[-FEW:].mean())
+    rows = np.searchsorted(entropy.steps, series.steps[ends[is_near_best]], side="right") - 1
+    last = float(entropy.values[-MIN_LOW_UPDATES:].mean())
     low = entropy.values[rows[rows >= 0]] <= 2 * last
-    if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(near):
+    if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(is_near_best):
         return ""
     return f"with entropy below {2 * last:.2g} nats the outcome stood at its best"
 
@@ -242,10 +254,10 @@ def _low_temperature(trace: Trace, stretch: Stretch) -> list[str]:
     floor = TEMPERATURE.band(trace.profile).floor(trace)
     if temperature is None or floor is None:
         return []
-    late = temperature.since(stretch.start).finite().values
-    if not len(late) or late.mean() >= floor.value:
+    late_values = temperature.since(stretch.start).finite().values
+    if not len(late_values) or late_values.mean() >= floor.value:
         return []
-    sentence = f"the sampling temperature is low too ({late.mean():.2g})"
+    sentence = f"the sampling temperature is low too ({late_values.mean():.2g})"
     return [f"{sentence}: lower qps_sensitivity or raise min_temperature"]
 
 
@@ -267,7 +279,7 @@ RULE = Rule(
         "normalise or clip rewards",
         "check temperature pulses and the entropy floor where there are any",
     ),
-    profiles=kinds.REINFORCED,
+    profiles=kinds.WITH_REWARD,
     explained_by=(
         "setting-out-of-range",
         "environment-changed",
@@ -286,6 +298,6 @@ RULE = Rule(
         "policy-loss-explosion",
     ),
     verdict="collapsed",
-    thresholds=(LOW, SEVERE, persistence("entropy-collapse")),
+    thresholds=(MIN_ENTROPY_SHARE, SEVERE_ENTROPY_SHARE, persistence("entropy-collapse")),
     persists=persistence("entropy-collapse"),
 )

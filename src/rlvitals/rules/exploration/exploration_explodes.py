@@ -44,8 +44,8 @@ import numpy as np
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.course import lost_before
-from rlvitals.rules.falling import with_it
+from rlvitals.rules.course import is_lost_before
+from rlvitals.rules.falling import falls_by
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
@@ -54,16 +54,19 @@ from rlvitals.rules.standing import LEAST, standing
 from rlvitals.rules.width import max_entropy, width
 from rlvitals.types import Series, Trace
 
-WIDER = Threshold("exploration-explodes.width", 3.0, "width of continuous actions, x its own start")
-PER_TOKEN = Threshold(
+WIDTH_FACTOR = Threshold(
+    "exploration-explodes.width", 3.0, "width of continuous actions, x its own start"
+)
+MAX_TOKEN_ENTROPY = Threshold(
     "exploration-explodes.per-token", 2.0, "entropy of a language model, nats per token"
 )
-COEF = Threshold("exploration-explodes.coefficient", 10.0, "SAC's alpha, x its lowest before")
-BEYOND = 10.0  # x the start: for a start of 1 and actions within [-1, 1], all of them at a bound
-UNIFORM, DECIDED = 0.9, 0.75  # of ln(actions)
-GREW = 1.5  # x the start, for entropy per token
-FEW = 5  # points beyond the limit
-LEFT = 1.25  # x the start: it has been left
+ALPHA_FACTOR = Threshold(
+    "exploration-explodes.coefficient", 10.0, "SAC's alpha, x its lowest before"
+)
+UNIFORM_ENTROPY_SHARE = 0.9  # of ln(actions)
+TOKEN_ENTROPY_FACTOR = 1.5  # x the start, for entropy per token
+MIN_POINTS_BEYOND = 5  # points beyond the limit
+START_TOLERANCE = 1.25  # x the start: the start is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,8 @@ def check(trace: Trace) -> Answer:
     measures = [measure for way in ways if (measure := way(trace)) is not None]
     if not measures:
         return Undecided("actions are discrete, or their number of dimensions is not known")
-    grown = next((measure for measure in measures if isinstance(measure, _Grown)), None)
-    return Clear() if grown is None else _finding(trace, grown)
+    growth = next((measure for measure in measures if isinstance(measure, _Grown)), None)
+    return Clear() if growth is None else _finding(trace, growth)
 
 
 def _width(trace: Trace) -> _Grown | Clear | None:
@@ -102,11 +105,11 @@ def _width(trace: Trace) -> _Grown | Clear | None:
     first = min(float(values[0]), start(policy_width.series) or 0.0)
     if first <= 0:
         return None
-    limit = WIDER.bound(trace, f"{WIDER.on(trace):g} x its own start", scale=first)
-    stretch = _lasting(policy_width.series, limit.value, first)
+    limit = WIDTH_FACTOR.bound(trace, f"{WIDTH_FACTOR.on(trace):g} x its own start", scale=first)
+    stretch = _find_lasting_stretch(policy_width.series, limit.value, first)
     if stretch is None:
         return Clear()
-    last = float(np.median(values[-FEW:]))
+    last = float(np.median(values[-MIN_POINTS_BEYOND:]))
     sentence = f"{policy_width.phrase} {first:.3g} to {last:.3g}"
     return _Grown(
         policy_width.metric,
@@ -115,7 +118,7 @@ def _width(trace: Trace) -> _Grown | Clear | None:
         first,
         limit,
         sentence,
-        certain=last > BEYOND * first,
+        certain=last > 10.0 * first,  # x: from sd 1 and actions in [-1, 1], all are at a bound
     )
 
 
@@ -124,7 +127,9 @@ def _exceeds_range(trace: Trace) -> _Grown | None:
     env, std = environment(trace), trace.numbers(STD.name, LEAST)
     if env is None or env.reach is None or std is None:
         return None
-    limit = WIDER.bound(trace, f"{WIDER.on(trace):g} x {env.name}'s largest action", env.reach)
+    limit = WIDTH_FACTOR.bound(
+        trace, f"{WIDTH_FACTOR.on(trace):g} x {env.name}'s largest action", env.reach
+    )
     if std.values.min() <= limit.value:
         return None
     worst = float(std.values.max())
@@ -139,17 +144,20 @@ def _becomes_uniform(trace: Trace) -> _Grown | Clear | None:
     entropy, highest = trace.get(ENTROPY.name), max_entropy(trace)
     if entropy is None or highest is None or len(entropy := entropy.finite()) < 2 * LEAST:
         return None
-    runs = np.lib.stride_tricks.sliding_window_view(entropy.values, FEW)
+    runs = np.lib.stride_tricks.sliding_window_view(entropy.values, MIN_POINTS_BEYOND)
     levels = np.median(runs, axis=1)
-    limit = Bound(UNIFORM * highest.value, f"{UNIFORM:.0%} of ln(actions), {highest.origin}")
+    limit = Bound(
+        UNIFORM_ENTROPY_SHARE * highest.value,
+        f"{UNIFORM_ENTROPY_SHARE:.0%} of ln(actions), {highest.origin}",
+    )
     lowest_index = int(levels.argmin())
-    if levels[lowest_index] > DECIDED * highest.value or levels[-1] <= limit.value:
+    if levels[lowest_index] > 0.75 * highest.value or levels[-1] <= limit.value:  # of ln(actions)
         return Clear()
     onset_index = lowest_index + int(np.flatnonzero(levels[lowest_index:] > limit.value)[0])
     onset_index += int(np.flatnonzero(entropy.values[onset_index:] > limit.value)[0])
     # It began where the policy began to lose what it had decided, not where all of it was gone.
     low_rows = np.flatnonzero(
-        entropy.values[lowest_index:onset_index] <= LEFT * levels[lowest_index]
+        entropy.values[lowest_index:onset_index] <= START_TOLERANCE * levels[lowest_index]
     )
     onset_index = lowest_index + int(low_rows[-1]) + 1 if low_rows.size else onset_index
     after = entropy.where(slice(onset_index, None))
@@ -161,7 +169,7 @@ def _becomes_uniform(trace: Trace) -> _Grown | Clear | None:
         share=len(after) / len(entropy),
         goes_on=True,
     )
-    if lost_before(trace, int(after.steps[0])) is None:
+    if is_lost_before(trace, int(after.steps[0])) is None:
         return Clear()  # nothing was learned that could be undone
     sentence = f"entropy is back at {last:.3g} of {highest.value:.3g} nats, from {lowest:.3g}"
     return _Grown(ENTROPY.name, entropy, stretch, lowest, limit, sentence)
@@ -172,16 +180,16 @@ def _token_entropy(trace: Trace) -> _Grown | Clear | None:
     if entropy is None or len(entropy := entropy.finite()) < LEAST:
         return None
     first = min(float(entropy.values[0]), start(entropy) or 0.0)
-    default_limit = PER_TOKEN.bound(trace, "default, nats per token")
+    default_limit = MAX_TOKEN_ENTROPY.bound(trace, "default, nats per token")
     limit = (
         default_limit
-        if default_limit.value >= GREW * first
-        else Bound(GREW * first, f"{GREW:g} x its own start")
+        if default_limit.value >= TOKEN_ENTROPY_FACTOR * first
+        else Bound(TOKEN_ENTROPY_FACTOR * first, f"{TOKEN_ENTROPY_FACTOR:g} x its own start")
     )
-    stretch = _lasting(entropy, limit.value, first)
+    stretch = _find_lasting_stretch(entropy, limit.value, first)
     if stretch is None:
         return Clear()
-    last = float(np.median(entropy.values[-FEW:]))
+    last = float(np.median(entropy.values[-MIN_POINTS_BEYOND:]))
     sentence = f"entropy per token goes {first:.3g} to {last:.3g} nats"
     return _Grown(ENTROPY.name, entropy, stretch, first, limit, sentence)
 
@@ -193,48 +201,48 @@ def _coefficient(trace: Trace) -> _Grown | Clear | None:
     # Medians of three: alpha may be thrown about by a single batch.
     triples = np.lib.stride_tricks.sliding_window_view(coef.values, 3)
     lowest = float(np.median(triples, axis=1).min())
-    limit = COEF.bound(trace, f"{COEF.on(trace):g} x its lowest", scale=lowest)
+    limit = ALPHA_FACTOR.bound(trace, f"{ALPHA_FACTOR.on(trace):g} x its lowest", scale=lowest)
     if limit.value < coef.values[0]:
         limit = Bound(float(coef.values[0]), "its first value, far above its lowest")
-    stretch = _lasting(coef, limit.value, lowest)
+    stretch = _find_lasting_stretch(coef, limit.value, lowest)
     if stretch is None:
         return Clear()
-    last = float(np.median(coef.values[-FEW:]))
+    last = float(np.median(coef.values[-MIN_POINTS_BEYOND:]))
     sentence = f"the entropy coefficient goes {lowest:.3g} to {last:.3g}"
     return _Grown(ENTROPY_COEF.name, coef, stretch, lowest, limit, sentence)
 
 
-def _lasting(series: Series, limit: float, first: float) -> Stretch | None:
+def _find_lasting_stretch(series: Series, limit: float, first: float) -> Stretch | None:
     """Find the stretch above a limit that lasts to the end; it began where the start was left."""
     stretch = last_stretch_above(series, limit)
-    if stretch is None or len(series.since(stretch.start)) < FEW:
+    if stretch is None or len(series.since(stretch.start)) < MIN_POINTS_BEYOND:
         return None
-    above_start = last_stretch_above(series, min(limit, LEFT * first))
+    above_start = last_stretch_above(series, min(limit, START_TOLERANCE * first))
     return stretch if above_start is None else replace(stretch, start=above_start.start)
 
 
-def _finding(trace: Trace, grown: _Grown) -> Finding:
-    trend = standing(trace, since=grown.stretch.start)
+def _finding(trace: Trace, growth: _Grown) -> Finding:
+    trend = standing(trace, since=growth.stretch.start)
     if trend.state == "unknown":
         trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    severity = weigh.severity(trend, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
-    if grown.throughout and ends_far(trace):
+    severity = weigh.severity(trend, unknown=Severity.WARNING if growth.certain else Severity.NOTE)
+    if growth.throughout and ends_far(trace):
         severity = Severity.WARNING
-    if lost_before(trace, grown.stretch.start):
+    if is_lost_before(trace, growth.stretch.start):
         severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")
-    elif with_it(trace, grown.stretch.start):
+    elif falls_by(trace, growth.stretch.start):
         reason = "the outcome fell no later: what broke it may have done this too"
         severity, counter = Severity.NOTE, (*counter, reason)
-    subject = "actions drown in noise" if grown.throughout else "exploration grows without end"
+    subject = "actions drown in noise" if growth.throughout else "exploration grows without end"
     return Finding(
-        f"{subject}: {grown.sentence}",
+        f"{subject}: {growth.sentence}",
         severity=severity,
-        metric=grown.metric,
-        began=grown.stretch.start,
-        ended=grown.stretch.end,
-        observed=grown.stretch.worst,
-        bound=grown.limit,
+        metric=growth.metric,
+        began=growth.stretch.start,
+        ended=growth.stretch.end,
+        observed=growth.stretch.worst,
+        bound=growth.limit,
         evidence=evidence,
         counter=counter,
     )
@@ -257,7 +265,7 @@ RULE = Rule(
         "bound the log standard deviation, or squash actions",
         "lower the learning rate",
     ),
-    profiles=kinds.REINFORCED,
+    profiles=kinds.WITH_REWARD,
     explained_by=(
         "setting-out-of-range",
         "environment-changed",
@@ -266,5 +274,5 @@ RULE = Rule(
         "impossible-value",
     ),
     verdict="unstable",
-    thresholds=(WIDER, PER_TOKEN, COEF),
+    thresholds=(WIDTH_FACTOR, MAX_TOKEN_ENTROPY, ALPHA_FACTOR),
 )

@@ -50,9 +50,9 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.course import lost_before
-from rlvitals.rules.falling import with_it
-from rlvitals.rules.known_task import environment
+from rlvitals.rules.course import is_lost_before
+from rlvitals.rules.falling import falls_by
+from rlvitals.rules.known_task import NO_PROGRESS_SHARE, environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_above
 from rlvitals.rules.spent import too_early
@@ -61,28 +61,22 @@ from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-ENTROPY_HIGH = Threshold(
+MAX_ENTROPY_SHARE = Threshold(
     "exploration-never-ends.entropy", 0.97, "share of ln(actions) above which nothing was decided"
 )
-EPSILON_HIGH = Threshold(
+MAX_LATE_EPSILON = Threshold(
     "exploration-never-ends.epsilon", 0.5, "share of random actions over the second half"
 )
-BONUS = Threshold(
+MAX_BONUS_RATIO = Threshold(
     "exploration-never-ends.bonus", 1.0, "entropy bonus per step over what the task pays per step"
 )
-SETTLED = 0.90  # of ln(actions), where it has stopped falling
-DECIDED = 0.75  # of ln(actions): where it was below, exploration had ended, and came back
-STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
-ROSE = 2.0  # x its lowest: it was small, and is large again
-STANDS = 0.97  # of its first value: it has not begun to fall
-HALF = 0.5  # of the run
+MAX_SETTLED_ENTROPY = 0.90  # of ln(actions), where it no longer falls
+UNCHANGED_SHARE = 0.97  # of its first value: it has not begun to fall
 MIN_UNIFORM_ENTROPY = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
 MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
-NOWHERE = 0.15  # of the way from random to solved
 MIN_WANDERING_ENTROPY = 0.8  # of ln(actions), at the end
 MIN_WANDERING_UPDATES = 20
 MAX_DRIFT = Bound(0.5, "of the KL of all updates: steps in no direction come as far as their sum")
-LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +96,7 @@ class _Kept:
 
 def check(trace: Trace) -> Answer:
     """Find exploration that did not end, then ask where the outcome got to."""
-    if reason := too_early(trace, HALF):
+    if reason := too_early(trace, 0.5):  # of the run
         return Undecided(reason, ("total_steps",))
     ways = (_epsilon, _entropy, _bonus, _drift)
     measures = [measure for way in ways if (measure := way(trace)) is not None]
@@ -127,11 +121,11 @@ def _judge_outcome(trace: Trace, exploration: _Kept) -> Answer:
     share = way_share(trace, trend)
     if exploration.wanders and not weigh.content(verdict_trend(trace)):
         return _finding(trace, exploration, trend, share, "they lead nowhere")
-    if _never_chose(trace) and not weigh.content(verdict_trend(trace)):
+    if _never_chooses(trace) and not weigh.content(verdict_trend(trace)):
         result = "the policy acts at random from the first row to the last"
         return _finding(trace, exploration, trend, share, result)
-    short = share is not None and share < NOWHERE
-    if trend.state == "holding its best" or not (trend.stalls or short):
+    is_unsolved = share is not None and share < NO_PROGRESS_SHARE
+    if trend.state == "holding its best" or not (trend.stalls or is_unsolved):
         return Undecided(f"exploration goes on, but {trend.sentence}", ("outcome/return",))
     return _finding(trace, exploration, trend, share)
 
@@ -144,25 +138,30 @@ def _epsilon(trace: Trace) -> _Kept | Clear | None:
     series = trace.get(EPSILON.name)
     if series is None or len(series := series.finite()) < LEAST:
         return None
-    late = _second_half(trace, series).values
-    level = median(late)
-    if level is None or level < EPSILON_HIGH.on(trace) or late[-1] < EPSILON_HIGH.on(trace):
+    late_values = _second_half(trace, series).values
+    level = median(late_values)
+    if (
+        level is None
+        or level < MAX_LATE_EPSILON.on(trace)
+        or late_values[-1] < MAX_LATE_EPSILON.on(trace)
+    ):
         return Clear()
     lowest = int(series.values.argmin())
-    rose = bool(late[-1] >= ROSE * series.values[lowest])
-    stands = rose or bool(late[-1] >= STANDS * series.values[0])
-    does = "as at the start" if stands else f"from {series.values[0]:.3g} at the start"
-    if rose:
+    # Twice its lowest: it was small, and is large again.
+    has_risen = bool(late_values[-1] >= 2.0 * series.values[lowest])
+    is_unchanged = has_risen or bool(late_values[-1] >= UNCHANGED_SHARE * series.values[0])
+    does = "as at the start" if is_unchanged else f"from {series.values[0]:.3g} at the start"
+    if has_risen:
         does = f"after {series.values[lowest]:.0%}"
-    high = last_stretch_above(series, EPSILON_HIGH.on(trace))
-    onset_step = high.start if rose and high is not None else int(series.steps[0])
+    high = last_stretch_above(series, MAX_LATE_EPSILON.on(trace))
+    onset_step = high.start if has_risen and high is not None else int(series.steps[0])
     return _Kept(
         EPSILON.name,
         onset_step,
         level,
-        EPSILON_HIGH.bound(trace, "default: every second action"),
-        f"{late[-1]:.0%} of the actions are still random, {does}",
-        stands,
+        MAX_LATE_EPSILON.bound(trace, "default: every second action"),
+        f"{late_values[-1]:.0%} of the actions are still random, {does}",
+        is_unchanged,
         (
             "epsilon's schedule does not decay within this run",
             "a final epsilon that was left at its start",
@@ -175,36 +174,42 @@ def _entropy(trace: Trace) -> _Kept | Clear | None:
     series, highest = trace.get(ENTROPY.name), max_entropy(trace)
     if series is None or highest is None or len(series := series.finite()) < LEAST:
         return None
-    late = _second_half(trace, series)
-    if len(late) < LEAST // 2:
+    late_series = _second_half(trace, series)
+    if len(late_series) < LEAST // 2:
         return None
     coef = trace.number("entropy_coef") or 0.0
-    share = float(np.median(late.values)) / highest.value
-    high = ENTROPY_HIGH.bound(trace, f"of ln(actions), {highest.origin}")
-    if share <= high.value and (share <= SETTLED or _falls(late)):
+    share = float(np.median(late_series.values)) / highest.value
+    high = MAX_ENTROPY_SHARE.bound(trace, f"of ln(actions), {highest.origin}")
+    if share <= high.value and (share <= MAX_SETTLED_ENTROPY or _falls(late_series)):
         return Clear()
-    causes = [] if coef < STRONG else [f"the entropy coefficient, {coef:g}, is too high"]
+    # A higher coefficient is a cause by itself.
+    causes = [] if coef < 0.05 else [f"the entropy coefficient, {coef:g}, is too high"]
     if not coef:
         causes.append("an entropy coefficient too high for these rewards")
         causes.append("nothing pulls the policy from its start: reward, observations, updates")
-    undecided_stretch = last_stretch_above(series, DECIDED * highest.value)
-    limit = high if share > high.value else Bound(SETTLED, f"of ln(actions), {highest.origin}")
+    # Below three quarters of ln(actions) exploration had ended.
+    undecided_stretch = last_stretch_above(series, 0.75 * highest.value)
+    limit = (
+        high
+        if share > high.value
+        else Bound(MAX_SETTLED_ENTROPY, f"of ln(actions), {highest.origin}")
+    )
     return _Kept(
         ENTROPY.name,
         int(series.steps[0]) if undecided_stretch is None else undecided_stretch.start,
         share,
         limit,
-        f"the policy is still {share:.1%} of uniform ({late.values[-1]:.3g} of "
+        f"the policy is still {share:.1%} of uniform ({late_series.values[-1]:.3g} of "
         f"{highest.value:.3g} nats)",
         stands=True,
         causes=tuple(causes),
     )
 
 
-def _falls(late: Series) -> bool:
-    middle = len(late) // 2
-    before, after = median(late.values[:middle]), median(late.values[middle:])
-    return before is None or after is None or after < STANDS * before
+def _falls(series: Series) -> bool:
+    middle = len(series) // 2
+    first, last = median(series.values[:middle]), median(series.values[middle:])
+    return first is None or last is None or last < UNCHANGED_SHARE * first
 
 
 def _bonus(trace: Trace) -> _Kept | Clear | None:
@@ -216,11 +221,14 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
     coef = coef.finite()
     if len(coef) < LEAST or np.ptp(coef.values) > 0:
         return None  # tuned: whether it runs away is another rule's business
-    late = [median(np.abs(_second_half(trace, s).finite().values)) for s in (returns, length)]
-    if late[0] is None or not late[1] or not late[0]:
+    late_medians = [
+        median(np.abs(_second_half(trace, s).finite().values)) for s in (returns, length)
+    ]
+    if late_medians[0] is None or not late_medians[1] or not late_medians[0]:
         return None
-    paid, bonus = late[0] / late[1], float(coef.values[0]) * env.action_dim * LN2
-    limit = BONUS.bound(trace, "default: as much as the task pays")
+    paid = late_medians[0] / late_medians[1]
+    bonus = float(coef.values[0]) * env.action_dim * math.log(2)
+    limit = MAX_BONUS_RATIO.bound(trace, "default: as much as the task pays")
     if bonus <= limit.value * paid:
         return Clear()
     return _Kept(
@@ -237,14 +245,14 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
 def _drift(trace: Trace) -> _Kept | Clear | None:
     """Compare the way that all updates went with the distance they came to."""
     entropy, kl = (trace.numbers(metric.name, LEAST) for metric in (ENTROPY, APPROX_KL))
-    most = max_entropy(trace)
-    if entropy is None or kl is None or most is None or len(kl) < MIN_WANDERING_UPDATES:
+    ceiling = max_entropy(trace)
+    if entropy is None or kl is None or ceiling is None or len(kl) < MIN_WANDERING_UPDATES:
         return None
     if "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", ""):
         return None
     level = float(np.median(entropy.tail(max(len(entropy) // 10, 3)).values))
-    way, distance = float(np.abs(kl.values).sum()), most.value - level
-    share = level / most.value
+    way, distance = float(np.abs(kl.values).sum()), ceiling.value - level
+    share = level / ceiling.value
     if share < MIN_WANDERING_ENTROPY or distance >= MAX_DRIFT.value * way:
         return Clear()
     return _Kept(
@@ -253,7 +261,7 @@ def _drift(trace: Trace) -> _Kept | Clear | None:
         distance / way,
         MAX_DRIFT,
         f"updates of {way:.3g} nats in all leave the policy {max(distance, 0.0):.2g} nats from "
-        f"uniform ({share:.1%} of {most.value:.3g})",
+        f"uniform ({share:.1%} of {ceiling.value:.3g})",
         stands=True,
         causes=(
             "updates without direction: advantages or actions that belong to other samples",
@@ -267,7 +275,7 @@ def _drift(trace: Trace) -> _Kept | Clear | None:
     )
 
 
-def _never_chose(trace: Trace) -> bool:
+def _never_chooses(trace: Trace) -> bool:
     """Return True if every row of a run is that of a policy that acts at random."""
     epsilon, entropy = (trace.numbers(metric.name, LEAST) for metric in (EPSILON, ENTROPY))
     if epsilon is not None:
@@ -290,7 +298,7 @@ def _finding(
     share: float | None,
     result: str = "the outcome got nowhere",
 ) -> Finding:
-    lost_earlier = bool(lost_before(trace, exploration.onset_step)) or with_it(
+    lost_earlier = bool(is_lost_before(trace, exploration.onset_step)) or falls_by(
         trace, exploration.onset_step
     )
     evidence = [f"meanwhile {trend.sentence}" if trend.stalls else trend.sentence]
@@ -342,5 +350,5 @@ RULE = Rule(
         "frozen-metric",
     ),
     verdict="stalled",
-    thresholds=(ENTROPY_HIGH, EPSILON_HIGH, BONUS),
+    thresholds=(MAX_ENTROPY_SHARE, MAX_LATE_EPSILON, MAX_BONUS_RATIO),
 )

@@ -25,7 +25,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.standing import standing
 from rlvitals.types import Profile, Trace
 
-OFTEN = Threshold(
+MAX_PULSE_SHARE = Threshold(
     "pulses-without-stagnation.share", 0.05, "share of the decisions that are pulses", high=1.0
 )
 
@@ -33,18 +33,18 @@ OFTEN = Threshold(
 def check(trace: Trace) -> Answer:
     """Compare how often pulses come with what the outcome does."""
     pulsing = trace[IS_PULSING.name].finite()
-    on = pulsing.values > 0
-    share = float(on.mean())
-    often = OFTEN.bound(trace, "default: one decision in twenty")
-    if share < often.value or not share:
+    is_pulse = pulsing.values > 0
+    share = float(is_pulse.mean())
+    limit = MAX_PULSE_SHARE.bound(trace, "default: one decision in twenty")
+    if share < limit.value or not share:
         return Clear()
     trend = standing(trace)
     if trend.state == "unknown":
         return Undecided(trend.sentence, ("outcome/reward",))
     if trend.state != "rising":
         return Clear()
-    starts = int((np.diff(on.astype(np.int8), prepend=0) == 1).sum())
-    pulse_rows = np.flatnonzero(on)
+    starts = int((np.diff(is_pulse.astype(np.int8), prepend=0) == 1).sum())
+    pulse_rows = np.flatnonzero(is_pulse)
     return Finding(
         f"{starts} temperature pulses take {share:.0%} of the decisions although {trend.sentence}",
         severity=Severity.NOTE,
@@ -52,7 +52,7 @@ def check(trace: Trace) -> Answer:
         began=int(pulsing.steps[pulse_rows[0]]),
         ended=int(pulsing.steps[pulse_rows[-1]]),
         observed=share,
-        bound=often,
+        bound=limit,
         limit_on_curve=False,
     )
 
@@ -66,5 +66,5 @@ RULE = Rule(
     causes=("pulses are triggered by an interval, not by stagnation",),
     remedies=("trigger pulses by stagnation", "make the pulse interval longer"),
     profiles=(Profile.SCHEDULER_PPO,),
-    thresholds=(OFTEN,),
+    thresholds=(MAX_PULSE_SHARE,),
 )

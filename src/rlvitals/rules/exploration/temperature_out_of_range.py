@@ -21,27 +21,25 @@ therefore not counted.
 - Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", on tuned temperatures.
 """
 
-import numpy as np
-
-from rlvitals.metrics.catalogue.exploration import IS_PULSING, TEMPERATURE
+from rlvitals.metrics.catalogue.exploration import TEMPERATURE
 from rlvitals.metrics.metric import Bound
+from rlvitals.rules.derived_series import TEMPERATURE_WINDOW, outside_pulses
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, above, below
 from rlvitals.rules.standing import standing
 from rlvitals.types import Profile, Series, Trace
 
-WINDOW = 20  # decisions outside of pulses
-HIGH = Threshold(
+MAX_TEMPERATURE = Threshold(
     "temperature-out-of-range.high",
     2.0,
     "sampling temperature; where it is not set, the run's max_temperature",
 )
-LOW = Threshold(
+MIN_TEMPERATURE = Threshold(
     "temperature-out-of-range.low",
     0.5,
     "sampling temperature; where it is not set, the run's min_temperature",
 )
-OUTSIDE = Threshold(
+MAX_OUTSIDE_SHARE = Threshold(
     "temperature-out-of-range.share",
     0.5,
     "share of 20 successive decisions that are out of range",
@@ -51,27 +49,26 @@ OUTSIDE = Threshold(
 
 def check(trace: Trace) -> Answer:
     """Leave pulses out, then compare with both ends of the range."""
-    temperature = _outside_pulses(trace)
-    if len(temperature) < WINDOW:
+    temperature = outside_pulses(trace)
+    if len(temperature) < TEMPERATURE_WINDOW:
         return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
     band = TEMPERATURE.band(trace.profile)
-    high = HIGH.bound(trace, "") if HIGH.name in trace.thresholds else band.ceiling(trace)
-    low = LOW.bound(trace, "") if LOW.name in trace.thresholds else band.floor(trace)
-    share = OUTSIDE.on(trace)
-    if high and (stretch := above(temperature, high.value, WINDOW, share)):
+    high = (
+        MAX_TEMPERATURE.bound(trace, "")
+        if MAX_TEMPERATURE.name in trace.thresholds
+        else band.ceiling(trace)
+    )
+    low = (
+        MIN_TEMPERATURE.bound(trace, "")
+        if MIN_TEMPERATURE.name in trace.thresholds
+        else band.floor(trace)
+    )
+    share = MAX_OUTSIDE_SHARE.on(trace)
+    if high and (stretch := above(temperature, high.value, TEMPERATURE_WINDOW, share)):
         return _finding(trace, temperature, stretch, high, "above")
-    if low and (stretch := below(temperature, low.value, WINDOW, share)):
+    if low and (stretch := below(temperature, low.value, TEMPERATURE_WINDOW, share)):
         return _finding(trace, temperature, stretch, low, "below")
     return Clear()
-
-
-def _outside_pulses(trace: Trace) -> Series:
-    temperature = trace[TEMPERATURE.name].finite()
-    pulsing = trace.get(IS_PULSING.name)
-    if pulsing is None:
-        return temperature
-    marked = pulsing.steps[pulsing.values > 0]
-    return temperature.where(~np.isin(temperature.steps, marked))
 
 
 def _finding(trace: Trace, series: Series, stretch: Stretch, bound: Bound, side: str) -> Finding:
@@ -94,7 +91,7 @@ def _finding(trace: Trace, series: Series, stretch: Stretch, bound: Bound, side:
 RULE = Rule(
     name="temperature-out-of-range",
     needs=(TEMPERATURE,),
-    at_least=WINDOW,
+    at_least=TEMPERATURE_WINDOW,
     check=check,
     doc=__doc__,
     causes=("the temperature controller's targets or sensitivities", "pulses that are too strong"),
@@ -104,5 +101,5 @@ RULE = Rule(
         "set {min_temperature} and {max_temperature} to what is meant",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
-    thresholds=(HIGH, LOW, OUTSIDE),
+    thresholds=(MAX_TEMPERATURE, MIN_TEMPERATURE, MAX_OUTSIDE_SHARE),
 )

@@ -155,7 +155,7 @@ RULE = Rule(
         "mix in positive samples: w-reinforce with {lambda_psr:lambda} 0.1",
         "return to the checkpoint before this step",
     ),
-    profiles=kinds.FILTERED,
+    profiles=kinds.THRESHOLD_FILTERED,
     explained_by=(
         "learning-rate-jump",
         "gradient-explosion",

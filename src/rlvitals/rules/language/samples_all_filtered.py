@@ -232,7 +232,7 @@ RULE = Rule(
     doc=__doc__,
     causes=("the threshold does not separate right answers from wrong ones",),
     remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
-    profiles=kinds.FILTERED,
+    profiles=kinds.THRESHOLD_FILTERED,
     explained_by=(
         "setting-out-of-range",
         "judge-outage",

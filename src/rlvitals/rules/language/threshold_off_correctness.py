@@ -157,7 +157,7 @@ RULE = Rule(
         "bonuses for format or length that pass the threshold without a right answer",
     ),
     remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
-    profiles=kinds.FILTERED,
+    profiles=kinds.THRESHOLD_FILTERED,
     verdict="stalled",
     thresholds=(GAP,),
 )

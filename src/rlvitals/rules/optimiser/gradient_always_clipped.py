@@ -32,27 +32,27 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.standing import standing
 from rlvitals.types import Series, Trace
 
-SHARE = Threshold(
+MAX_CLIPPED_UPDATE_SHARE = Threshold(
     "gradient-always-clipped.share", 0.9, "share of the updates that are clipped", high=1.0
 )
-AT_LEAST = 20  # updates: .9 of fewer happens by chance
-ROUNDING = 1e-3  # relative: a clipped norm sits at the limit within float32's rounding
+MIN_NORM_UPDATES = 20  # a share of .9 of fewer happens by chance
 
 
 def check(trace: Trace) -> Answer:
     """Count the updates beyond the limit."""
     max_norm = trace.number("max_grad_norm")
     norms, clipped = trace.get(GRAD_NORM.name), trace.get(CLIPPED_GRAD_NORM.name)
-    if norms is not None and len(norms := norms.finite()) >= AT_LEAST:
+    if norms is not None and len(norms := norms.finite()) >= MIN_NORM_UPDATES:
         if max_norm is None:
             return Undecided("the run's max_grad_norm is not known", ("max_grad_norm",))
         bound = Bound(max_norm, "the run's max_grad_norm")
         return _answer(trace, GRAD_NORM.name, norms, norms.values > max_norm, bound)
-    if clipped is None or len(clipped := clipped.finite()) < AT_LEAST:
-        return Undecided(f"fewer than {AT_LEAST} gradient norms", (GRAD_NORM.name,))
+    if clipped is None or len(clipped := clipped.finite()) < MIN_NORM_UPDATES:
+        return Undecided(f"fewer than {MIN_NORM_UPDATES} gradient norms", (GRAD_NORM.name,))
     limit = float(clipped.values.max()) if max_norm is None else max_norm
     origin = "the largest norm after clipping" if max_norm is None else "the run's max_grad_norm"
-    at_limit = (clipped.values >= limit * (1 - ROUNDING)) & (limit > 0)
+    # Relative: float32's rounding of a clipped norm.
+    at_limit = (clipped.values >= limit * (1 - 1e-3)) & (limit > 0)
     return _answer(trace, CLIPPED_GRAD_NORM.name, clipped, at_limit, Bound(limit, origin))
 
 
@@ -60,7 +60,7 @@ def _answer(
     trace: Trace, metric: str, norms: Series, beyond: np.typing.NDArray[np.bool_], bound: Bound
 ) -> Answer:
     share = float(beyond.mean())
-    if share <= SHARE.on(trace):
+    if share <= MAX_CLIPPED_UPDATE_SHARE.on(trace):
         return Clear()
     trend = standing(trace)
     if weigh.content(trend):
@@ -84,7 +84,7 @@ RULE = Rule(
     name="gradient-always-clipped",
     needs=(),
     needs_any=(GRAD_NORM, CLIPPED_GRAD_NORM),
-    at_least=AT_LEAST,
+    at_least=MIN_NORM_UPDATES,
     check=check,
     doc=__doc__,
     causes=(
@@ -101,5 +101,5 @@ RULE = Rule(
         "gradient-explosion",
         "value-loss-explosion",
     ),
-    thresholds=(SHARE,),
+    thresholds=(MAX_CLIPPED_UPDATE_SHARE,),
 )

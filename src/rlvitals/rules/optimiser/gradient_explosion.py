@@ -42,42 +42,39 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
 # A healthy run's norms scatter by less than this around their median.
-FACTOR = Threshold(
+GRADIENT_FACTOR = Threshold(
     "gradient-explosion.factor", 10.0, "x the gradient norm before, or at the start", low=1.0
 )
-OFTEN, WITHIN = 3, 20  # jumps within so many points: no outlier
-USUAL = 0.95  # quantile of all points before: a run has seen such norms more than once
-TAIL = 20  # points whose median tells the level at the end
-GREW = 1.5  # x: a loss this much higher afterwards is a second witness
-MIN_ALIKE_SHARE = 0.5  # share of groups whose rewards do not differ, in the median update
-NO_CLIPPING = 1e6  # a max_grad_norm above this is how some frameworks say "do not clip"
+GRADIENT_TAIL_POINTS = 20  # points whose median is the level at the end
 
 
 def check(trace: Trace) -> Answer:
     """Find jumps, or a level at the end far above the start's."""
     logged = trace[GRAD_NORM.name]
     norms = logged.where(~(logged.values == 0))
-    if len(norms.finite()) < TAIL:
+    if len(norms.finite()) < GRADIENT_TAIL_POINTS:
         return Undecided("gradients are zero in nearly all updates", (GRAD_NORM.name,))
     max_norm = trace.number("max_grad_norm")
-    floor = max_norm if max_norm is not None and max_norm < NO_CLIPPING else 0.0
-    spikes = [s for s in jumps(norms, FACTOR.on(trace), floor) if np.isfinite(s.value)]
-    if spikes and not _as_before(trace, norms, spikes):
+    # Frameworks write a huge max_grad_norm for "do not clip".
+    floor = max_norm if max_norm is not None and max_norm < 1e6 else 0.0
+    spikes = [s for s in jumps(norms, GRADIENT_FACTOR.on(trace), floor) if np.isfinite(s.value)]
+    if spikes and not _repeats_peaks(trace, norms, spikes):
         return _report_jumps(trace, norms, spikes, floor)
-    return _rose(trace, norms, floor)
+    return _report_rise(trace, norms, floor)
 
 
-def _as_before(trace: Trace, norms: Series, spikes: list[Spike]) -> bool:
+def _repeats_peaks(trace: Trace, norms: Series, spikes: list[Spike]) -> bool:
     """See peaks of a run that does well that are as high as ever: what fell is their median.
 
     Where most groups are solved, a batch with one that is not has the gradient of old.
     """
-    usual = np.array([np.nanquantile(norms.values[: s.index], USUAL) for s in spikes])
+    # Quantile of all points before: a norm that the run has had several times.
+    usual = np.array([np.nanquantile(norms.values[: s.index], 0.95) for s in spikes])
     values = np.array([s.value for s in spikes])
     # Without contrast in most batches, the median is the norm of updates without a signal.
-    spread = trace.numbers(GROUP_ZERO_STD.name, TAIL)
-    if spread is not None and np.median(spread.values) >= MIN_ALIKE_SHARE:
-        return bool(np.all(values <= FACTOR.on(trace) * usual))
+    spread = trace.numbers(GROUP_ZERO_STD.name, GRADIENT_TAIL_POINTS)
+    if spread is not None and np.median(spread.values) >= 0.5:  # of the groups have equal rewards
+        return bool(np.all(values <= GRADIENT_FACTOR.on(trace) * usual))
     if np.any(values > usual):
         return False
     return weigh.content(learning_trend(trace, since=int(norms.steps[spikes[0].index])))
@@ -94,7 +91,7 @@ def _outcome(trace: Trace, onset_step: int) -> Standing:
 
 def _report_jumps(trace: Trace, norms: Series, spikes: list[Spike], floor: float) -> Finding:
     indices = np.array([s.index for s in spikes])
-    often = crowd(indices, OFTEN, WITHIN)
+    are_crowded = crowd(indices, 3, 20)  # 3 jumps within 20 points are no outlier
     worst = max(spikes, key=lambda s: s.ratio)
     times = f"{indices.size} such jumps" if indices.size > 1 else "the only such jump"
     summary = (
@@ -103,27 +100,29 @@ def _report_jumps(trace: Trace, norms: Series, spikes: list[Spike], floor: float
     )
     limit = _limit(trace, worst.baseline, floor, "median")
     return _finding(
-        trace, norms, (int(indices[0]), int(indices[-1])), summary, limit, worst.value, often
+        trace, norms, (int(indices[0]), int(indices[-1])), summary, limit, worst.value, are_crowded
     )
 
 
-def _rose(trace: Trace, norms: Series, floor: float) -> Answer:
+def _report_rise(trace: Trace, norms: Series, floor: float) -> Answer:
     points = norms.finite()
-    first, last = start(points), median(points.values[-TAIL:])
-    if first is None or last is None or not last > max(FACTOR.on(trace) * first, floor):
+    first, last = start(points), median(points.values[-GRADIENT_TAIL_POINTS:])
+    if first is None or last is None or not last > max(GRADIENT_FACTOR.on(trace) * first, floor):
         return Clear()
-    above = np.flatnonzero(points.values <= FACTOR.on(trace) * first)
+    above = np.flatnonzero(points.values <= GRADIENT_FACTOR.on(trace) * first)
     onset = int(above[-1]) + 1 if above.size else 0
     summary = (
         f"the gradient norm rose from {first:.3g} to {last:.3g}, {last / first:.3g} x its start"
     )
     limit = _limit(trace, first, floor, "start")
-    onset = min(onset, len(points) - TAIL)
+    onset = min(onset, len(points) - GRADIENT_TAIL_POINTS)
     return _finding(trace, points, (onset, len(points) - 1), summary, limit, last, often=True)
 
 
 def _limit(trace: Trace, level: float, floor: float, origin: str) -> Bound:
-    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's own {origin}", scale=level)
+    limit = GRADIENT_FACTOR.bound(
+        trace, f"{GRADIENT_FACTOR.on(trace):g} x this run's own {origin}", scale=level
+    )
     return Bound(max(limit.value, floor), limit.origin)
 
 
@@ -139,13 +138,13 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     onset_step = int(norms.steps[span[0]])
     trend = _outcome(trace, onset_step)
     evidence, counter = weigh.sides(trend)
-    stalled = Severity.ERROR if trend.state == "falling" else Severity.WARNING
+    stall_severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     unknown = Severity.NOTE
-    if grew := _loss_grew(trace, onset_step):
-        evidence, unknown = (grew, *evidence), Severity.WARNING
+    if loss_text := _describe_loss_growth(trace, onset_step):
+        evidence, unknown = (loss_text, *evidence), Severity.WARNING
     return Finding(
         summary,
-        severity=weigh.severity(trend, stalled, unknown) if often else Severity.NOTE,
+        severity=weigh.severity(trend, stall_severity, unknown) if often else Severity.NOTE,
         metric=GRAD_NORM.name,
         began=onset_step,
         ended=int(norms.steps[span[1]]),
@@ -156,22 +155,22 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     )
 
 
-def _loss_grew(trace: Trace, onset_step: int) -> str:
+def _describe_loss_growth(trace: Trace, onset_step: int) -> str:
     """Say how a supervised loss, which ought to fall, grew instead; empty where it did not."""
     loss = trace.get(LOSS.name)
     if trace.profile is not Profile.SUPERVISED or loss is None:
         return ""
-    before = median(loss.until(onset_step - 1).tail(TAIL).values)
-    after = median(loss.since(onset_step).values)
-    if before is None or after is None or not after > GREW * before > 0:
+    first = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
+    last = median(loss.since(onset_step).values)
+    if first is None or last is None or not last > 1.5 * first > 0:  # x: a second witness
         return ""
-    return f"the loss is {after:.3g} in the median of what follows, {before:.3g} before"
+    return f"the loss is {last:.3g} in the median of what follows, {first:.3g} before"
 
 
 RULE = Rule(
     name="gradient-explosion",
     needs=(GRAD_NORM,),
-    at_least=TAIL,
+    at_least=GRADIENT_TAIL_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -192,5 +191,5 @@ RULE = Rule(
         "reward-spread-grows",
     ),
     verdict="unstable",
-    thresholds=(FACTOR,),
+    thresholds=(GRADIENT_FACTOR,),
 )

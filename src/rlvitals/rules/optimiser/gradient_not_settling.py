@@ -27,13 +27,12 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
 from rlvitals.types import Trace
 
-RATIO = Threshold(
+GRADIENT_GROWTH_RATIO = Threshold(
     "gradient-not-settling.ratio",
     1.5,
     "gradient norm of the last fifth over that of the first",
     low=1.0,
 )
-AT_LEAST = 30  # updates: fewer show no trend through this noise
 
 
 def check(trace: Trace) -> Answer:
@@ -43,7 +42,9 @@ def check(trace: Trace) -> Answer:
     if fit is None or levels is None:
         return Undecided("too few gradient norms for a trend", (GRAD_NORM.name,))
     first, last = levels
-    limit = RATIO.bound(trace, f"{RATIO.on(trace):g} x this run's first fifth", scale=first)
+    limit = GRADIENT_GROWTH_RATIO.bound(
+        trace, f"{GRADIENT_GROWTH_RATIO.on(trace):g} x this run's first fifth", scale=first
+    )
     if not (fit.rises and last > limit.value):
         return Clear()
     outcome_trend = standing(trace)
@@ -66,7 +67,7 @@ def check(trace: Trace) -> Answer:
 RULE = Rule(
     name="gradient-not-settling",
     needs=(GRAD_NORM,),
-    at_least=AT_LEAST,
+    at_least=30,  # updates: fewer show no trend through this noise
     check=check,
     doc=__doc__,
     causes=(
@@ -80,5 +81,5 @@ RULE = Rule(
         "gradient-explosion",
         "kl-above-target",
     ),
-    thresholds=(RATIO,),
+    thresholds=(GRADIENT_GROWTH_RATIO,),
 )

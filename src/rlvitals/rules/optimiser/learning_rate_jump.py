@@ -33,23 +33,21 @@ from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
-from rlvitals.rules.optimiser.learning_rate_too_high import HIGH
+from rlvitals.rules.optimiser.learning_rate_too_high import MAX_LEARNING_RATE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import standing
 from rlvitals.types import Series, Trace
 
-FACTOR = Threshold("learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0)
-RESUMED = 2.0  # x, or half, over a resume: no schedule moves that far within a row
-SAME = 1.1  # x: restarts go back to one rate
-ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
-TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
-PLANNED = 0.9  # of the budget
-IDLE = 0.25  # of the updates: a fault that pays for so many without learning
-MAX_ROUNDED_KL, MOVED_KL = 1e-7, 1e-4  # nats: float32's zero, and an update that moved the policy
-STEERED = 0.1  # of the updates go up, and as many down
-AFTER = 20  # updates in which a spike may follow
-SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
+LEARNING_RATE_FACTOR = Threshold(
+    "learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0
+)
+RESUME_RATE_FACTOR = 2.0  # x, or half, across a resume: no schedule moves as far within a row
+MIN_REMAINING_POINTS = 5  # points: a schedule that ends with the run leaves one at most
+MAX_ROUNDED_KL = 1e-7  # nats: float32's zero
+MIN_MOVED_KL = 1e-4  # nats: an update that moved the policy
+# Metric, factor over the median before, floor.
+RATE_SPIKE_LIMITS = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))
 
 
 def check(trace: Trace) -> Answer:
@@ -58,33 +56,34 @@ def check(trace: Trace) -> Answer:
     highest = float(np.abs(rates.values).max())
     if highest == 0:
         return _report_zero_rate(rates, 0, trace)
-    up = _jumps_up(rates, FACTOR.on(trace))
+    jump_rows = _jumps_up(rates, LEARNING_RATE_FACTOR.on(trace))
     if not _follows_kl(trace, rates):
         if (resume_jumps := _at_a_resume(trace, rates)) is not None:
             return _report_jump(trace, rates, resume_jumps)
-        if up.size:
-            return _report_jump(trace, rates, up)
-    on = np.flatnonzero(np.abs(rates.values) > ZERO * highest)
-    first = int(on[-1]) + 1
+        if jump_rows.size:
+            return _report_jump(trace, rates, jump_rows)
+    # Schedules end at 0 or its rounding.
+    nonzero = np.flatnonzero(np.abs(rates.values) > 1e-9 * highest)
+    first = int(nonzero[-1]) + 1
     return _report_zero_rate(rates, first, trace) if _ends_early(trace, rates, first) else Clear()
 
 
 def _follows_kl(trace: Trace, rates: Series) -> bool:
     """Tell a rate that is steered: it goes up and down all along, by its KL or by restarts."""
-    grows, falls = np.diff(rates.values) > 0, np.diff(rates.values) < 0
-    steered = min(float(grows.mean()), float(falls.mean())) >= STEERED
-    return steered or trace.number("desired_kl") is not None
+    is_rise, is_fall = np.diff(rates.values) > 0, np.diff(rates.values) < 0
+    is_steered = min(float(is_rise.mean()), float(is_fall.mean())) >= 0.1  # of the updates, each
+    return is_steered or trace.number("desired_kl") is not None
 
 
 def _jumps_up(rates: Series, factor: float) -> np.typing.NDArray[np.int64]:
     """Return the indices after each jump, warm-up left out."""
     values = rates.values
     grows = values[1:] > values[:-1]
-    falls = np.flatnonzero(~grows)
-    warm = int(falls[0]) if falls.size else len(values)
+    fall_rows = np.flatnonzero(~grows)
+    warm = int(fall_rows[0]) if fall_rows.size else len(values)
     # A rate that stands still from the start has no warm-up: `falls` begins at once.
-    up = np.flatnonzero((values[1:] > factor * np.abs(values[:-1])) & grows) + 1
-    return up[up > warm]
+    jump_rows = np.flatnonzero((values[1:] > factor * np.abs(values[:-1])) & grows) + 1
+    return jump_rows[jump_rows > warm]
 
 
 def _at_a_resume(trace: Trace, rates: Series) -> np.typing.NDArray[np.int64] | None:
@@ -92,59 +91,68 @@ def _at_a_resume(trace: Trace, rates: Series) -> np.typing.NDArray[np.int64] | N
     for step in trace.lifecycle.seams:
         i = int(np.searchsorted(rates.steps, step))
         if 1 < i < len(rates):  # a warm-up from zero doubles in its second row
-            before, after = abs(float(rates.values[i - 1])), abs(float(rates.values[i]))
-            if max(before, after) >= RESUMED * min(before, after) and before != after:
+            rate_before, rate_after = abs(float(rates.values[i - 1])), abs(float(rates.values[i]))
+            if (
+                max(rate_before, rate_after) >= RESUME_RATE_FACTOR * min(rate_before, rate_after)
+                and rate_before != rate_after
+            ):
                 return np.array([i], dtype=np.int64)
     return None
 
 
-def _restarts(rates: Series, up: np.typing.NDArray[np.int64]) -> bool:
+def _restarts(rates: Series, jump_rows: np.typing.NDArray[np.int64]) -> bool:
     """Tell a schedule with warm restarts: every jump goes back to the same rate."""
-    landed = rates.values[up]
-    return up.size > 1 and float(landed.max()) <= SAME * float(landed.min())
+    new_rates = rates.values[jump_rows]
+    # Restarts return to one rate, within a tenth.
+    return jump_rows.size > 1 and float(new_rates.max()) <= 1.1 * float(new_rates.min())
 
 
-def _report_jump(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Finding:
-    first = int(up[0])
+def _report_jump(trace: Trace, rates: Series, jump_rows: np.typing.NDArray[np.int64]) -> Finding:
+    first = int(jump_rows[0])
     onset_step = int(rates.steps[first])
-    before, after = float(rates.values[first - 1]), float(rates.values[first])
-    followed = _spikes(trace, [int(rates.steps[i]) for i in up])
+    rate_before, rate_after = float(rates.values[first - 1]), float(rates.values[first])
+    spike_text = _spikes(trace, [int(rates.steps[i]) for i in jump_rows])
     trend = standing(trace, since=onset_step)
     evidence, counter = weigh.sides(trend)
-    often = f", the first of {up.size} such jumps" if up.size > 1 else ""
-    restarts = _restarts(rates, up)
+    count_text = f", the first of {jump_rows.size} such jumps" if jump_rows.size > 1 else ""
+    restarts = _restarts(rates, jump_rows)
     if restarts:
         counter = (*counter, "each jump goes back to the same rate: warm restarts, as scheduled")
     # Where nothing is logged that could spike, a rate that no network is trained with will do.
-    harmful = (followed or after > HIGH.on(trace)) and not restarts
+    harmful = (spike_text or rate_after > MAX_LEARNING_RATE.on(trace)) and not restarts
     worse = harmful and not weigh.content(trend)
-    resumed = onset_step in trace.lifecycle.seams
+    at_resume = onset_step in trace.lifecycle.seams
     return Finding(
-        f"the learning rate jumps from {before:.3g} to {after:.3g} at step {onset_step:,}{often}",
+        f"the learning rate jumps from {rate_before:.3g} to {rate_after:.3g} "
+        f"at step {onset_step:,}{count_text}",
         severity=Severity.WARNING if worse else Severity.NOTE,
         metric=LEARNING_RATE.name,
         began=onset_step,
-        ended=int(rates.steps[int(up[-1])]),
-        observed=after,
-        bound=FACTOR.bound(trace, f"{FACTOR.on(trace):g} x the rate logged before", before)
-        if not resumed
-        else Bound(RESUMED * before, f"{RESUMED:g} x the rate before the resume"),
-        evidence=(*followed, *evidence),
+        ended=int(rates.steps[int(jump_rows[-1])]),
+        observed=rate_after,
+        bound=LEARNING_RATE_FACTOR.bound(
+            trace, f"{LEARNING_RATE_FACTOR.on(trace):g} x the rate logged before", rate_before
+        )
+        if not at_resume
+        else Bound(
+            RESUME_RATE_FACTOR * rate_before, f"{RESUME_RATE_FACTOR:g} x the rate before the resume"
+        ),
+        evidence=(*spike_text, *evidence),
         counter=counter,
-        causes=(NOT_RESTORED, *CAUSES[:2]) if resumed else (),
+        causes=(SCHEDULER_LOST_CAUSE, *RATE_JUMP_CAUSES[:2]) if at_resume else (),
     )
 
 
 def _spikes(trace: Trace, steps: list[int]) -> tuple[str, ...]:
     """Say what spikes within the updates after a jump."""
     sentences = []
-    for metric, factor, floor in SPIKES:
+    for metric, factor, floor in RATE_SPIKE_LIMITS:
         series = trace.get(metric.name)
         if series is None:
             continue
         indices = np.searchsorted(series.steps, steps)
         for spike in jumps(series, factor, floor):
-            if ((indices <= spike.index) & (spike.index < indices + AFTER)).any():
+            if ((indices <= spike.index) & (spike.index < indices + 20)).any():  # updates
                 position = f"at step {series.steps[spike.index]:,}"
                 sentences.append(f"{metric.title} spikes {position}: {spike.value:.3g}")
                 break
@@ -153,18 +161,18 @@ def _spikes(trace: Trace, steps: list[int]) -> tuple[str, ...]:
 
 def _ends_early(trace: Trace, rates: Series, first: int) -> bool:
     remaining = len(rates) - first
-    if remaining < FEWEST:
+    if remaining < MIN_REMAINING_POINTS:
         return False
     if trace.budget is not None:
-        return bool(rates.steps[first] < PLANNED * trace.budget.steps)
-    return remaining >= TAIL * len(rates)
+        return bool(rates.steps[first] < 0.9 * trace.budget.steps)
+    return remaining >= 0.1 * len(rates)  # of the run
 
 
 def _report_zero_rate(rates: Series, first: int, trace: Trace) -> Finding:
     onset_step = int(rates.steps[first])
     trend = standing(trace, since=onset_step)
     evidence, counter = weigh.sides(trend)
-    kl_is_zero = len(rates) - first >= IDLE * len(rates) and _kl_is_zero(trace, onset_step)
+    kl_is_zero = len(rates) - first >= 0.25 * len(rates) and _kl_is_zero(trace, onset_step)
     idle = (first == 0 or kl_is_zero) and not weigh.content(trend)
     evidence = (*evidence, "their KL is zero as well") if kl_is_zero else evidence
     return Finding(
@@ -186,20 +194,18 @@ def _kl_is_zero(trace: Trace, onset_step: int) -> bool:
     kl = trace.numbers(APPROX_KL.name)
     if kl is None:
         return False
-    kl_after, kl_before = (
-        np.abs(kl.since(onset_step).values),
-        np.abs(kl.until(onset_step - 1).values),
-    )
-    if len(kl_after) < FEWEST or not len(kl_before):
+    kl_after = np.abs(kl.since(onset_step).values)
+    kl_before = np.abs(kl.until(onset_step - 1).values)
+    if len(kl_after) < MIN_REMAINING_POINTS or not len(kl_before):
         return False
-    return bool(kl_after.max() <= MAX_ROUNDED_KL < MOVED_KL <= float(np.median(kl_before)))
+    return bool(kl_after.max() <= MAX_ROUNDED_KL < MIN_MOVED_KL <= float(np.median(kl_before)))
 
 
-NOT_RESTORED = "a resume that did not restore the scheduler"
-CAUSES = (
+SCHEDULER_LOST_CAUSE = "a resume that did not restore the scheduler"
+RATE_JUMP_CAUSES = (
     "a schedule set for another length than the run's",
     "a schedule with restarts",
-    NOT_RESTORED,
+    SCHEDULER_LOST_CAUSE,
 )
 
 RULE = Rule(
@@ -208,11 +214,11 @@ RULE = Rule(
     at_least=10,
     check=check,
     doc=__doc__,
-    causes=CAUSES,
+    causes=RATE_JUMP_CAUSES,
     remedies=(
         "give the scheduler the run's real number of updates",
         "restore the scheduler's state on resume",
         "restart at a lower rate, with a warm-up",
     ),
-    thresholds=(FACTOR,),
+    thresholds=(LEARNING_RATE_FACTOR,),
 )

@@ -32,32 +32,34 @@ import numpy as np
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.known_task import NO_PROGRESS_SHARE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import standing, way_share
 from rlvitals.types import Profile, Trace
 
-HIGH = Threshold("learning-rate-too-high.limit", 0.02, "learning rate, as it is logged")
-NOWHERE = 0.15  # of the way from random to solved
+MAX_LEARNING_RATE = Threshold(
+    "learning-rate-too-high.limit", 0.02, "learning rate, as it is logged"
+)
 
 
 def check(trace: Trace) -> Answer:
     """Compare the median with the limit, then ask where the outcome got to."""
     rate = trace[LEARNING_RATE.name].finite()
     middle = float(np.median(rate.values))
-    limit = HIGH.bound(trace, "default: twice the highest published for Adam")
+    limit = MAX_LEARNING_RATE.bound(trace, "default: twice the highest published for Adam")
     if middle <= limit.value:
         return Clear()
     if reason := too_early(trace):
         return Undecided(reason, ("total_steps",))
-    trend, judged = standing(trace), verdict_trend(trace)
-    trend = judged if trend.state == "unknown" else trend
+    trend, final_trend = standing(trace), verdict_trend(trace)
+    trend = final_trend if trend.state == "unknown" else trend
     share = way_share(trace, trend)
     if trend.improves or trend.state == "holding its best":
         return Clear()
     is_absurd = middle >= 0.1 and trace.measured[LEARNING_RATE.name].framework in {"sb3", "cleanrl"}
-    if not (is_absurd or trend.stalls or (share is not None and share < NOWHERE)):
+    if not (is_absurd or trend.stalls or (share is not None and share < NO_PROGRESS_SHARE)):
         return Undecided(f"the learning rate is {middle:g}, but {trend.sentence}")
     return Finding(
         f"the learning rate is {middle:g}, beyond what networks are trained with, and nothing "
@@ -91,5 +93,5 @@ RULE = Rule(
         "setting-out-of-range",
         "learning-rate-jump",
     ),
-    thresholds=(HIGH,),
+    thresholds=(MAX_LEARNING_RATE,),
 )

@@ -50,8 +50,10 @@ from rlvitals.rules.standing import (
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
-LATE = Threshold("learning-starts-late.share", 0.5, "share of the run before the first update")
-TRACES = (UPDATES.name, VALUE_LOSS.name, LOSS.name)
+MAX_START_SHARE = Threshold(
+    "learning-starts-late.share", 0.5, "share of the run before the first update"
+)
+LEARNING_METRICS = (UPDATES.name, VALUE_LOSS.name, LOSS.name)
 
 
 def check(trace: Trace) -> Answer:
@@ -60,27 +62,26 @@ def check(trace: Trace) -> Answer:
     if picked is None:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     # Some programs write a loss of 0 until the replay buffer holds a batch.
-    logged = [
-        s for name in TRACES if (s := trace.get(name)) is not None and s.finite().values.any()
-    ]
+    numbers = (trace.numbers(name) for name in LEARNING_METRICS)
+    logged = [s for s in numbers if s is not None and s.values.any()]
     if not logged:
         lacks = describe_absence(trace, "no update is logged", VALUE_LOSS, POLICY_LOSS)
         return _no_update(trace) or Undecided(lacks, (UPDATES.name,))
-    first = min(int(s.finite().where(s.finite().values != 0).steps[0]) for s in logged)
+    first = min(int(s.where(s.values != 0).steps[0]) for s in logged)
     if trace.budget is None and goes_on(trace):
         return Undecided("the run goes on, and how long it will be is not known", ("total_steps",))
     first_step, step_count = trace.first_number, trace.last_step - trace.first_number
     if trace.budget is not None:
         step_count = max(step_count, trace.budget.steps - first_step)
     share = (first - first_step) / max(step_count, 1)
-    limit = LATE.bound(trace, "default: half of the run")
+    limit = MAX_START_SHARE.bound(trace, "default: half of the run")
     if share <= limit.value:
         return Clear()
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    name = next(n for n in TRACES if n in trace)
+    name = next(n for n in LEARNING_METRICS if n in trace)
     severity = weigh.severity(trend)
-    if _never_rose(trace, trend, picked[1].until(first).values):
+    if _never_rises(trace, trend, picked[1].until(first).values):
         severity, counter = Severity.WARNING, ()
     return Finding(
         f"{share:.0%} of the run is over before the first update, at step {first:,}",
@@ -101,10 +102,10 @@ def _no_update(trace: Trace) -> Finding | None:
 
     Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
     """
-    epsilon, measured = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
-    zero = any(trace.numbers(name, 2 * LEAST) is not None for name in TRACES)
+    epsilon, source = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
+    zero = any(trace.numbers(name, 2 * LEAST) is not None for name in LEARNING_METRICS)
     is_missing = (
-        measured is not None and measured.framework == "sb3" and LEARNING_RATE.name not in trace
+        source is not None and source.framework == "sb3" and LEARNING_RATE.name not in trace
     )
     if epsilon is None or not (zero or is_missing) or too_early(trace):
         return None
@@ -118,12 +119,12 @@ def _no_update(trace: Trace) -> Finding | None:
         began=trace.first_number,
         ended=trace.last_step,
         observed=1.0,
-        bound=LATE.bound(trace, "default: half of the run"),
+        bound=MAX_START_SHARE.bound(trace, "default: half of the run"),
         limit_on_curve=False,
     )
 
 
-def _never_rose(trace: Trace, trend: Standing, values_before: NDArray[np.float64]) -> bool:
+def _never_rises(trace: Trace, trend: Standing, values_before: NDArray[np.float64]) -> bool:
     """Tell an outcome that holds what it had before anything was learned, far from solved."""
     level, share = median(values_before), way_share(trace, trend)
     if trend.state != "holding its best" or level is None or (share or 0.0) >= NEARLY:
@@ -142,6 +143,6 @@ RULE = Rule(
     causes=("learning_starts is set for a longer run", "it counts another unit than was meant"),
     remedies=("lower learning_starts to a hundredth of the run",),
     profiles=(Profile.OFF_POLICY,),
-    thresholds=(LATE,),
+    thresholds=(MAX_START_SHARE,),
     verdict="stalled",
 )

@@ -48,32 +48,29 @@ from rlvitals.signals.shape import shape, tail_ratio
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-PERSISTS = persistence("loss-not-decreasing")
-FALL = Threshold(
+LOSS_PERSISTENCE = persistence("loss-not-decreasing")
+MIN_LOSS_FALL = Threshold(
     "loss-not-decreasing.fall",
     0.05,
     "share of the loss at the start that is gone at the end",
     high=1.0,
 )
-START = 5  # points: a loss that falls at all falls fast at first
-ENOUGH = 50  # points without a budget
-OF_BUDGET = 0.5
-CONVERGED = 0.01  # the guides' limit for standard deviation / mean
+MAX_CONVERGED_VARIATION = 0.01  # standard deviation / mean, the limit of published guides
 
 
 def check(trace: Trace) -> Answer:
     """Compare the end with the start, once enough of the run is seen."""
     loss = trace[LOSS.name].finite()
-    if not _enough(trace, loss):
+    if not _is_long_enough(trace, loss):
         return Undecided(f"too early: {len(loss)} losses are logged")
     if _warms_up(trace):
         return Undecided("too early: the learning rate is still rising")
     levels = first_last_change(loss.values)
     if levels is None:
         return Undecided("too few losses for a level")
-    first, last = max(median(loss.values[:START]) or 0.0, levels[0]), levels[1]
+    first, last = max(median(loss.values[:5]) or 0.0, levels[0]), levels[1]
     fall = first - last
-    if fall > FALL.on(trace) * abs(first):
+    if fall > MIN_LOSS_FALL.on(trace) * abs(first):
         return Clear()
     trend = standing(trace)
     supervised = trace.profile is Profile.SUPERVISED
@@ -88,17 +85,17 @@ def check(trace: Trace) -> Answer:
         began=int(loss.steps[0]),
         ended=int(loss.steps[-1]),
         observed=last,
-        bound=FALL.bound(trace, "default: a share of the loss at the start"),
+        bound=MIN_LOSS_FALL.bound(trace, "default: a share of the loss at the start"),
         limit_on_curve=False,
         evidence=(*_picture(loss), *evidence),
         counter=counter,
     )
 
 
-def _enough(trace: Trace, loss: Series) -> bool:
-    if len(loss) >= ENOUGH:
+def _is_long_enough(trace: Trace, loss: Series) -> bool:
+    if len(loss) >= 50:  # points, without a budget
         return True
-    return trace.budget is not None and trace.last_step >= OF_BUDGET * trace.budget.steps
+    return trace.budget is not None and trace.last_step >= 0.5 * trace.budget.steps
 
 
 def _warms_up(trace: Trace) -> bool:
@@ -118,8 +115,10 @@ def _picture(loss: Series) -> tuple[str, ...]:
         sentences.append(f"the curve is {curve_shape}")
     ratio = tail_ratio(loss.values)
     if ratio is not None and np.isfinite(ratio):
-        side = "below" if ratio < CONVERGED else "above"
-        sentences.append(f"std / mean of the last ten losses is {ratio:.2g}, {side} {CONVERGED}")
+        side = "below" if ratio < MAX_CONVERGED_VARIATION else "above"
+        sentences.append(
+            f"std / mean of the last ten losses is {ratio:.2g}, {side} {MAX_CONVERGED_VARIATION}"
+        )
     return tuple(sentences)
 
 
@@ -140,7 +139,7 @@ RULE = Rule(
         "check labels, masks and rewards on one batch by hand",
         "try to over-fit a single batch",
     ),
-    profiles=(Profile.SUPERVISED, *kinds.FILTERED),
+    profiles=(Profile.SUPERVISED, *kinds.THRESHOLD_FILTERED),
     explained_by=(
         "not-a-number",
         "gradient-explosion",
@@ -152,6 +151,6 @@ RULE = Rule(
         "threshold-off-correctness",
     ),
     verdict="stalled",
-    thresholds=(FALL, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(MIN_LOSS_FALL, LOSS_PERSISTENCE),
+    persists=LOSS_PERSISTENCE,
 )

@@ -44,16 +44,15 @@ from rlvitals.signals.oscillation import oscillation
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
-PERSISTS = persistence("loss-oscillating")
+LOSS_OSCILLATION_PERSISTENCE = persistence("loss-oscillating")
 # About 1 for noise that stays as it is.
-ROUGHER = Threshold(
+ROUGHNESS_RATIO = Threshold(
     "loss-oscillating.ratio", 4.0, "mean square step, last half over first 30 % of the run", low=1.0
 )
-SHORT = 20  # points of slack: short stretches differ more by chance
-LOUD = Threshold(
+MIN_LOG_SWING = Threshold(
     "loss-oscillating.swing", 0.25, "standard deviation of the late logarithms: a part of the level"
 )
-AT_LEAST = 40
+MIN_ROUGHNESS_POINTS = 40
 
 
 def check(trace: Trace) -> Answer:
@@ -61,28 +60,30 @@ def check(trace: Trace) -> Answer:
     supervised = trace.profile is Profile.SUPERVISED
     name = LOSS.name if supervised else VALUE_LOSS.name
     logged = trace.get(name)
-    if logged is None or len(logged := logged.finite()) < AT_LEAST:
-        return Undecided(f"fewer than {AT_LEAST} points of {name}", (name,))
+    if logged is None or len(logged := logged.finite()) < MIN_ROUGHNESS_POINTS:
+        return Undecided(f"fewer than {MIN_ROUGHNESS_POINTS} points of {name}", (name,))
     series = logged.where(logged.values > 0)  # so has every loss that is a square or a surprise
     values = np.log(series.values)
     roughness = oscillation(values)
     if roughness is None:
         return Undecided(f"too few points of {name}", (name,))
-    limit = ROUGHER.on(trace) * (1 + SHORT / values.size)
-    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD.on(trace)
-    if not (roughness.ratio > limit and loud):
+    # Slack: short stretches differ more by chance.
+    limit = ROUGHNESS_RATIO.on(trace) * (1 + 20 / values.size)
+    is_large = (noise_sd(values[values.size // 2 :]) or 0.0) > MIN_LOG_SWING.on(trace)
+    if not (roughness.ratio > limit and is_large):
         return Clear()
     return _finding(trace, name, series, roughness.ratio, limit)
 
 
 def _finding(trace: Trace, name: str, series: Series, ratio: float, limit: float) -> Answer:
     half = series.where(slice(len(series) // 2, None))
-    late = trace[name].finite().since(int(half.steps[0])).values  # zeros too, which have no log
+    # Zeros too, which have no logarithm.
+    half_values = trace[name].finite().since(int(half.steps[0])).values
     trend = standing(trace)  # a critic may swing around a plateau that the run has climbed to
     if weigh.content(trend):
         return Clear()
     evidence, counter = weigh.sides(trend)
-    low, high = float(late.min()), float(late.max())
+    low, high = float(half_values.min()), float(half_values.max())
     return Finding(
         f"{name} swings {np.sqrt(ratio):.2g} x as widely as in the first 30 % of the run: between "
         f"{low:.3g} and {high:.3g} in its last half",
@@ -102,7 +103,7 @@ RULE = Rule(
     name="loss-oscillating",
     needs=(),
     needs_any=(LOSS, VALUE_LOSS),
-    at_least=AT_LEAST,
+    at_least=MIN_ROUGHNESS_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -126,6 +127,6 @@ RULE = Rule(
         "value-loss-explosion",
     ),
     verdict="unstable",
-    thresholds=(ROUGHER, LOUD, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(ROUGHNESS_RATIO, MIN_LOG_SWING, LOSS_OSCILLATION_PERSISTENCE),
+    persists=LOSS_OSCILLATION_PERSISTENCE,
 )

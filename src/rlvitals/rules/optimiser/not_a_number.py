@@ -67,7 +67,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecide
 from rlvitals.types import Series, Trace
 
 # In the order of their weight: the first that fails names the finding.
-WATCHED = (
+FINITE_METRICS = (
     WEIGHT_NORM,
     LOSS,
     POLICY_LOSS,
@@ -82,35 +82,40 @@ WATCHED = (
     GRAD_NORM,
     EVAL_LOSS,
 )
-LOSSES = tuple(metric.name for metric in (LOSS, POLICY_LOSS, VALUE_LOSS, VALUE_LOSS_SUM))
-NOT_MEASURED = ("throughput/", "progress/", "optimiser/learning_rate")  # known without training
-MIN_BROKEN = 2  # losses that end in NaN, where no budget says that the log ends too early
-VARIANCE = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
-LASTING = 3  # points at the end: one may be an overflow that the next update mends
-SHARE = 0.2  # of all points
-STORM, WITHIN = 8, 20  # updates that are skipped, of so many: a scaler settles in fewer
-HALVED = 0.5 + 1e-6
-BOUND = Bound(0.0, "no such point belongs in a log")
+LOSS_NAMES = tuple(metric.name for metric in (LOSS, POLICY_LOSS, VALUE_LOSS, VALUE_LOSS_SUM))
+# Logged without training.
+UNTRAINED_PREFIXES = ("throughput/", "progress/", "optimiser/learning_rate")
+MIN_LASTING_NANS = 3  # points at the end: one may be an overflow that the next update corrects
+MAX_NAN_SHARE = 0.2  # of all points
+MAX_SKIPPED_UPDATES = 8  # of `SKIP_WINDOW` updates: a loss scaler settles in fewer
+SKIP_WINDOW = 20  # updates
+FINITE_BOUND = Bound(0.0, "no such point belongs in a log")
 
 
 def check(trace: Trace) -> Answer:
     """Judge each watched metric by itself; the gravest answer counts, the earliest of equals."""
-    watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
-    findings = [f for name, series in watched if (f := _judge(trace, name, series)) is not None]
+    logged_metrics = [
+        (m.name, trace[m.name]) for m in FINITE_METRICS if len(trace.get(m.name) or ())
+    ]
+    findings = [
+        f for name, series in logged_metrics if (f := _judge(trace, name, series)) is not None
+    ]
     findings += [f for f in (_storm(trace), _nan_return(trace)) if f is not None]
     if (at_end := _nan_at_end(trace)) is not None:
-        return _with_others(at_end, findings)
+        return _add_findings(at_end, findings)
     if findings:
         worst = max(f.severity for f in findings)
         first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
-        return _with_others(first, findings)
-    for metric in VARIANCE:
+        return _add_findings(first, findings)
+    for metric in (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE):
         series = trace.get(metric.name)
         if series is not None and (note := _no_variance(metric.name, series)):
             return note
-    if not watched:
+    if not logged_metrics:
         nothing = "no loss, KL or gradient norm is logged"
-        return Undecided(describe_absence(trace, nothing, *WATCHED), (LOSS.name, GRAD_NORM.name))
+        return Undecided(
+            describe_absence(trace, nothing, *FINITE_METRICS), (LOSS.name, GRAD_NORM.name)
+        )
     return Clear()
 
 
@@ -124,8 +129,8 @@ def _judge(trace: Trace, name: str, logged: Series) -> Finding | None:
         return None
     good = np.flatnonzero(~bad)
     tail = len(series) - (int(good[-1]) + 1 if good.size else 0)
-    often = float(bad.mean()) > SHARE and (tail > 0 or name != GRAD_NORM.name)
-    lasts = often or tail >= min(LASTING, len(series))
+    is_frequent = float(bad.mean()) > MAX_NAN_SHARE and (tail > 0 or name != GRAD_NORM.name)
+    lasts = is_frequent or tail >= min(MIN_LASTING_NANS, len(series))
     nan = bool(np.isnan(series.values[bad]).any())
     first = int(bad.argmax()) if not lasts or tail == 0 else len(series) - tail
     bad_rows = np.flatnonzero(bad)
@@ -140,7 +145,7 @@ def _judge(trace: Trace, name: str, logged: Series) -> Finding | None:
         began=int(series.steps[first]),
         ended=int(series.steps[bad_rows[-1]]),
         observed=float(series.values[bad_rows[-1]]),
-        bound=BOUND,
+        bound=FINITE_BOUND,
         counter=_counter(computed=computed, recovered=not (lasts or tail)),
     )
 
@@ -161,13 +166,13 @@ def _trains_on_nan(trace: Trace, name: str) -> bool:
     norms = trace.get(gradient) if gradient else None
     if norms is not None and len(norms) and np.isnan(norms.values).all():
         return True
-    losses = [trace[loss] for loss in LOSSES if len(trace.get(loss) or ())]
-    if name not in LOSSES or any(np.isfinite(loss.values).any() for loss in losses):
+    losses = [trace[loss] for loss in LOSS_NAMES if len(trace.get(loss) or ())]
+    if name not in LOSS_NAMES or any(np.isfinite(loss.values).any() for loss in losses):
         return False
     other_finite = [
         np.isfinite(series.values).any()
         for other_name, series in trace.series.items()
-        if other_name not in LOSSES and not other_name.startswith(NOT_MEASURED)
+        if other_name not in LOSS_NAMES and not other_name.startswith(UNTRAINED_PREFIXES)
     ]
     return any(other_finite) or not other_finite
 
@@ -179,7 +184,7 @@ def _nan_return(trace: Trace) -> Finding | None:
         return None
     first = int(np.isfinite(returns.values).nonzero()[0][-1]) + 1
     has_length = np.isin(returns.steps[first:], lengths.finite().steps)
-    if len(returns) - first < LASTING or not has_length.all():
+    if len(returns) - first < MIN_LASTING_NANS or not has_length.all():
         return None
     onset_step, last = int(returns.steps[first]), int(returns.steps[-1])
     return Finding(
@@ -190,7 +195,7 @@ def _nan_return(trace: Trace) -> Finding | None:
         began=onset_step,
         ended=last,
         observed=float("nan"),
-        bound=BOUND,
+        bound=FINITE_BOUND,
         causes=("a reward that is NaN: a division by zero, a logarithm of 0, a missing value",),
         remedies=("check the reward function's inputs at the step before it began",),
     )
@@ -202,10 +207,11 @@ def _nan_at_end(trace: Trace) -> Finding | None:
     One such row may be an overflow that the next update mends. Here no next update came: the run
     has failed, unless it is known to go on or to have done all its steps.
     """
-    losses = {name: trace[name] for name in LOSSES if len(trace.get(name) or ())}
+    losses = {name: trace[name] for name in LOSS_NAMES if len(trace.get(name) or ())}
     if not losses or goes_on(trace) or reaches_budget(trace):
         return None
-    if len(losses) < (MIN_BROKEN if trace.budget is None else 1):
+    # Without a budget the log may just end with one.
+    if len(losses) < (2 if trace.budget is None else 1):
         return None
     ends = {name: int(series.steps[-1]) for name, series in losses.items()}
     # Rows without losses hold NaN in some tables: then it stands in earlier rows as well.
@@ -225,7 +231,7 @@ def _nan_at_end(trace: Trace) -> Finding | None:
         began=step,
         ended=step,
         observed=float("nan"),
-        bound=BOUND,
+        bound=FINITE_BOUND,
         evidence=(f"NaN: {', '.join(losses)}",) if len(losses) > 1 else (),
     )
 
@@ -237,27 +243,29 @@ def _storm(trace: Trace) -> Finding | None:
         (LOSS_SCALE, "times halved"),
     ):
         series = trace.get(metric.name)
-        if series is None or len(series) < 2 * WITHIN:
+        if series is None or len(series) < 2 * SKIP_WINDOW:
             continue
         values = series.values
         if metric is GRAD_NORM:
             bad = np.isinf(values)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
-                bad = np.append(False, values[1:] / values[:-1] <= HALVED)
-        late = int(bad[-WITHIN:].sum())
-        if late < STORM or bad[:-WITHIN].mean() >= late / WITHIN:
+                # A loss scaler halves its scale.
+                bad = np.append(False, values[1:] / values[:-1] <= 0.5 + 1e-6)
+        skips = int(bad[-SKIP_WINDOW:].sum())
+        if skips < MAX_SKIPPED_UPDATES or bad[:-SKIP_WINDOW].mean() >= skips / SKIP_WINDOW:
             continue
-        first = len(values) - WITHIN + int(bad[-WITHIN:].argmax())
+        first = len(values) - SKIP_WINDOW + int(bad[-SKIP_WINDOW:].argmax())
         return Finding(
-            f"mixed precision finds no loss scale: {late} of the last {WITHIN} {description}, "
-            f"{bad[:-WITHIN].mean():.0%} of those before: these updates are skipped",
+            f"mixed precision finds no loss scale: {skips} of the last {SKIP_WINDOW} "
+            f"{description}, {bad[:-SKIP_WINDOW].mean():.0%} of those before: "
+            "these updates are skipped",
             severity=Severity.WARNING,
             metric=metric.name,
             began=int(series.steps[first]),
             ended=int(series.steps[-1]),
-            observed=late / WITHIN,
-            bound=Bound(STORM / WITHIN, "share of the last updates, default"),
+            observed=skips / SKIP_WINDOW,
+            bound=Bound(MAX_SKIPPED_UPDATES / SKIP_WINDOW, "share of the last updates, default"),
             limit_on_curve=False,
             causes=(
                 "gradients overflow float16 at every scale: they grow, or the loss is not finite",
@@ -267,7 +275,7 @@ def _storm(trace: Trace) -> Finding | None:
     return None
 
 
-def _with_others(first: Finding, findings: list[Finding]) -> Finding:
+def _add_findings(first: Finding, findings: list[Finding]) -> Finding:
     other_summaries = tuple(f.summary for f in findings if f is not first)
     return replace(first, evidence=other_summaries)
 
@@ -275,7 +283,7 @@ def _with_others(first: Finding, findings: list[Finding]) -> Finding:
 def _no_variance(name: str, series: Series) -> Finding | None:
     """Say what a NaN explained variance means: its denominator is the returns' variance."""
     bad = np.flatnonzero(~np.isfinite(series.values))
-    if bad.size <= SHARE * len(series):
+    if bad.size <= MAX_NAN_SHARE * len(series):
         return None
     return Finding(
         f"{name} is no number in {bad.size} of {len(series)} points: returns have zero variance",
@@ -284,7 +292,7 @@ def _no_variance(name: str, series: Series) -> Finding | None:
         began=int(series.steps[bad[0]]),
         ended=int(series.steps[bad[-1]]),
         observed=bad.size / len(series),
-        bound=Bound(SHARE, "default"),
+        bound=Bound(MAX_NAN_SHARE, "default"),
         limit_on_curve=False,
         causes=("all rewards are equal", "gamma = 0 with a constant reward"),
         remedies=("look at the rewards: what is there to be learnt from them?",),

@@ -35,10 +35,10 @@ from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median, robust_sd
 from rlvitals.types import Trace
 
-SIZE = Threshold("policy-loss-explosion.size", 1.0, "size of the policy loss")
-Z = Threshold("policy-loss-explosion.deviations", 8.0, "robust standard deviations from the median")
-OFTEN, WITHIN = 3, 20  # points beyond within so many: no outlier
-AT_LEAST = 20
+MAX_POLICY_LOSS = Threshold("policy-loss-explosion.size", 1.0, "size of the policy loss")
+POLICY_LOSS_DEVIATIONS = Threshold(
+    "policy-loss-explosion.deviations", 8.0, "robust standard deviations from the median"
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -47,22 +47,22 @@ def check(trace: Trace) -> Answer:
         return Undecided("advantages are not normalised: the loss has the scale of the rewards")
     loss = trace[LOSS.name].finite()
     middle, sd = median(loss.values) or 0.0, robust_sd(loss.values) or 0.0
-    limit = SIZE.bound(trace, "the size of one normalised advantage")
-    is_outlier = np.abs(loss.values - middle) > Z.on(trace) * sd
+    limit = MAX_POLICY_LOSS.bound(trace, "the size of one normalised advantage")
+    is_outlier = np.abs(loss.values - middle) > POLICY_LOSS_DEVIATIONS.on(trace) * sd
     beyond = (np.abs(loss.values) > limit.value) & is_outlier
     rows = np.flatnonzero(beyond)
     if not rows.size:
         return Clear()
-    often = crowd(rows, OFTEN, WITHIN)
+    are_crowded = crowd(rows, 3, 20)  # 3 points within 20 are no outlier
     worst = int(rows[np.abs(loss.values[rows]).argmax()])
     onset_step = int(loss.steps[rows[0]])
     trend = standing(trace, since=onset_step)
     evidence, counter = weigh.sides(trend)
-    stalled = Severity.ERROR if trend.state == "falling" else Severity.WARNING
+    stall_severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     return Finding(
         f"the policy loss explodes: {loss.values[worst]:.3g} at step {loss.steps[worst]:,}, "
         f"{middle:.2g} in the median; beyond {limit.value:g} in {quantity(rows.size, 'point')}",
-        severity=weigh.severity(trend, stalled) if often else Severity.NOTE,
+        severity=weigh.severity(trend, stall_severity) if are_crowded else Severity.NOTE,
         metric=LOSS.name,
         began=onset_step,
         ended=int(loss.steps[rows[-1]]),
@@ -76,7 +76,7 @@ def check(trace: Trace) -> Answer:
 RULE = Rule(
     name="policy-loss-explosion",
     needs=(LOSS,),
-    at_least=AT_LEAST,
+    at_least=20,  # points
     check=check,
     doc=__doc__,
     causes=(
@@ -101,5 +101,5 @@ RULE = Rule(
         "learning-rate-too-high",
     ),
     verdict="unstable",
-    thresholds=(SIZE, Z),
+    thresholds=(MAX_POLICY_LOSS, POLICY_LOSS_DEVIATIONS),
 )

@@ -39,13 +39,14 @@ from rlvitals.rules.untaught import ZERO as NO_GRADIENT
 from rlvitals.rules.untaught import untaught
 from rlvitals.types import Series, Trace
 
-NOTHING = Threshold("policy-loss-flat.loss", 1e-6, "size of the policy loss that is no signal")
-STILL = 1e-6  # nats: a KL this small is one update of a rate of zero
-ZERO = Threshold(
+MIN_POLICY_LOSS = Threshold(
+    "policy-loss-flat.loss", 1e-6, "size of the policy loss that is no signal"
+)
+FLAT_KL = 1e-6  # nats: one update at a learning rate of zero
+FLAT_GRADIENT = Threshold(
     "policy-loss-flat.gradient", NO_GRADIENT, "gradient norm that is float32's rounding of nothing"
 )
-WINDOW = 20  # updates
-GROUPS = 0.9  # of a window: now and then one group of many still differs
+FLAT_LOSS_WINDOW = 20  # updates
 
 
 def check(trace: Trace) -> Answer:
@@ -53,10 +54,10 @@ def check(trace: Trace) -> Answer:
     if trace.profile in kinds.GROUPED:
         return _by_gradient(trace)
     loss = trace.get(LOSS.name)
-    if loss is None or len(loss.finite()) < WINDOW:
-        return Undecided(f"fewer than {WINDOW} policy losses are logged", (LOSS.name,))
-    nothing = NOTHING.bound(trace, "default: with advantages of size 1, no signal")
-    stretch = below(_size(loss), nothing.value, WINDOW, 1.0)
+    if loss is None or len(loss.finite()) < FLAT_LOSS_WINDOW:
+        return Undecided(f"fewer than {FLAT_LOSS_WINDOW} policy losses are logged", (LOSS.name,))
+    nothing = MIN_POLICY_LOSS.bound(trace, "default: with advantages of size 1, no signal")
+    stretch = below(_size(loss), nothing.value, FLAT_LOSS_WINDOW, 1.0)
     if stretch is None:
         return Clear()
     second = _second_sign(trace, stretch)
@@ -73,10 +74,13 @@ def check(trace: Trace) -> Answer:
 
 def _by_gradient(trace: Trace) -> Answer:
     norms = trace.get(GRAD_NORM.name)
-    if norms is None or len(norms.finite()) < WINDOW:
-        return Undecided(f"fewer than {WINDOW} gradient norms are logged", (GRAD_NORM.name,))
-    limit = ZERO.bound(trace, "default")
-    stretch = below(_size(norms), limit.value, WINDOW, GROUPS)
+    if norms is None or len(norms.finite()) < FLAT_LOSS_WINDOW:
+        return Undecided(
+            f"fewer than {FLAT_LOSS_WINDOW} gradient norms are logged", (GRAD_NORM.name,)
+        )
+    limit = FLAT_GRADIENT.bound(trace, "default")
+    # Share of a window: at times one group of many differs.
+    stretch = below(_size(norms), limit.value, FLAT_LOSS_WINDOW, 0.9)
     if stretch is None:
         return Clear()
     during = stretch.of(norms).values
@@ -93,7 +97,10 @@ def _size(series: Series) -> Series:
 def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     """Say what else shows that nothing moves; empty if it moves, None if nothing can tell."""
     has_kl, estimates = False, (APPROX_KL, *siblings(APPROX_KL))
-    for metric, limit in (*((kl, STILL) for kl in estimates), (GRAD_NORM, ZERO.on(trace))):
+    for metric, limit in (
+        *((kl, FLAT_KL) for kl in estimates),
+        (GRAD_NORM, FLAT_GRADIENT.on(trace)),
+    ):
         series = trace.get(metric.name)
         during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
@@ -116,7 +123,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     trend = standing(trace, since=stretch.start, until=stretch.end)
     evidence, counter = weigh.sides(trend)
     during = stretch.of(series)
-    sure = _constant(trace, stretch) or untaught(trace, ZERO.on(trace))
+    sure = _is_constant(trace, stretch) or untaught(trace, FLAT_GRADIENT.on(trace))
     unknown = Severity.WARNING if sure else Severity.NOTE
     severity = stretch.severity(weigh.severity(trend, unknown=unknown))
     return Finding(
@@ -132,20 +139,20 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     )
 
 
-def _constant(trace: Trace, stretch: Stretch) -> bool:
+def _is_constant(trace: Trace, stretch: Stretch) -> bool:
     """Tell whether the outcome repeats one value: too little for a trend, enough for us."""
     picked = outcome(trace)
     if picked is None:
         return False
     values = stretch.of(picked[1]).values
-    return values.size >= WINDOW and bool((values == values[0]).all())
+    return values.size >= FLAT_LOSS_WINDOW and bool((values == values[0]).all())
 
 
 RULE = Rule(
     name="policy-loss-flat",
     needs=(),
     needs_any=(LOSS, GRAD_NORM),
-    at_least=WINDOW,
+    at_least=FLAT_LOSS_WINDOW,
     check=check,
     doc=__doc__,
     causes=(
@@ -172,5 +179,5 @@ RULE = Rule(
         "judge-outage",
     ),
     profiles=(*kinds.ACTOR_CRITIC, *kinds.GROUPED),
-    thresholds=(NOTHING, ZERO),
+    thresholds=(MIN_POLICY_LOSS, FLAT_GRADIENT),
 )

@@ -50,8 +50,8 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.episode_window import POINTS, memory
-from rlvitals.rules.falling import PROMPT, SHOWS, Fall, fall
+from rlvitals.rules.episode_window import OUTCOME_LEVEL_POINTS, memory
+from rlvitals.rules.falling import PROMPT_POINTS, VISIBLE_LOSS_SHARE, Fall, fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import label, least_that_counts, outcome, standing, up
@@ -185,8 +185,10 @@ def _one_episode(trace: Trace, name: str, series: Series, drop: Fall) -> bool:
     Then a few episodes were bad, one outlier perhaps, and not what the policy acts in.
     """
     window = memory(trace, name, drop.visible_step)
-    after = series.since(drop.visible_step + round(PASSED * window)).values[:POINTS]
-    return bool(window and after.size and drop.before - np.median(after) < SHOWS * drop.loss)
+    after = series.since(drop.visible_step + round(PASSED * window)).values[:OUTCOME_LEVEL_POINTS]
+    return bool(
+        window and after.size and drop.before - np.median(after) < VISIBLE_LOSS_SHARE * drop.loss
+    )
 
 
 def _find_jumps(values: Array, factor: float) -> list[int]:
@@ -286,7 +288,7 @@ def _updates_modest(series: Series, last: int, step: int, hidden: int, modest: f
         return False
     if np.abs(newest).max() > max(QUIET * np.abs(past).max(), modest):
         return False
-    recent = len(until.until(last - hidden)) - UP_TO - PROMPT
+    recent = len(until.until(last - hidden)) - UP_TO - PROMPT_POINTS
     return all(spike.index < recent for spike in jumps(series.until(step), *KL_SPIKE))
 
 

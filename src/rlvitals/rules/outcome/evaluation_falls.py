@@ -57,7 +57,7 @@ from rlvitals.metrics.catalogue.reward import EVAL_COMPONENT
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import isolate_outcome, verdict_trend
-from rlvitals.rules.held_out import FEWEST, HeldOut, direction, error_of, evaluations, size_of
+from rlvitals.rules.held_out import MIN_EVALS, HeldOut, direction, error_of, evaluations, size_of
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -379,7 +379,7 @@ RULE = Rule(
         EVAL_LOSS,
         EPOCH,
     ),
-    at_least=FEWEST,
+    at_least=MIN_EVALS,
     check=check,
     doc=__doc__,
     causes=CAUSES,

@@ -52,7 +52,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
-from rlvitals.rules.gains import MIN_POINTS, likely_flat
+from rlvitals.rules.gains import MIN_GAIN_POINTS, is_likely_flat
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.likely_outcome import likely_answer, likely_outcome
 from rlvitals.rules.rule import (
@@ -168,7 +168,7 @@ def _is_doubtful(trace: Trace, trend: Standing) -> bool:
 def _pays_nothing(trace: Trace) -> bool:
     """Return True if the outcome is one number throughout and pays nothing: no policy earned it."""
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < MIN_POINTS:
+    if picked is None or len(picked[1]) < MIN_GAIN_POINTS:
         return False
     values = picked[1].values
     return float(np.ptp(values)) == 0 and float(values[0]) <= 0
@@ -178,7 +178,7 @@ def _doubt(trace: Trace, trend: Standing) -> tuple[str, ...]:
     """Say why a flat level may not be a failure; empty where it is proven."""
     if _is_doubtful(trace, trend):
         return ("its level may be a good one: --set env_id=... may tell",)
-    if not likely_flat(trend) or trend.metric.endswith("return"):
+    if not is_likely_flat(trend) or trend.metric.endswith("return"):
         return ()
     return ("batches scatter, so that a small gain is not excluded: evaluate on fixed prompts",)
 
@@ -210,7 +210,7 @@ RULE = Rule(
         "run a known-good configuration of this task on this code",
         "try {learning_rate:learning rates} of a third and three times the present one",
     ),
-    explained_by=("return-collapse", *causes.LEARNING, "loss-not-decreasing"),
+    explained_by=("return-collapse", *causes.MECHANISM_RULES, "loss-not-decreasing"),
     verdict="stalled",
     thresholds=(SPENT, PERSISTS),
     persists=PERSISTS,

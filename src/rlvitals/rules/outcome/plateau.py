@@ -108,7 +108,7 @@ RULE = Rule(
         "restore exploration where entropy is low",
         "lower {learning_rate} where the outcome still scatters",
     ),
-    explained_by=causes.LEARNING,
+    explained_by=causes.MECHANISM_RULES,
     verdict="plateau",
     thresholds=(WITHIN,),
 )

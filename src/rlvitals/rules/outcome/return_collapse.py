@@ -53,10 +53,10 @@ from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import answers, prefer_evaluation, verdict_trend
-from rlvitals.rules.course import MIN_LATE_SHARE, plainly_lost
-from rlvitals.rules.curves import proven_loss
+from rlvitals.rules.course import MIN_LATE_SHARE, is_clear_loss
+from rlvitals.rules.curves import find_proven_loss
 from rlvitals.rules.episode_window import window_levels
-from rlvitals.rules.falling import full
+from rlvitals.rules.falling import first_full_step
 from rlvitals.rules.gains import MIN_ANSWER_LOSS, late_answer_loss
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.likely_outcome import MIN_LOST_WARNING, likely_answer, likely_outcome
@@ -119,16 +119,16 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
     if course.loss < LOST.on(trace) * course.total_gain or is_back(series.values, course):
         return Clear()
     anew = name == EVALUATED
-    proven = proven_loss(series.values, material, anew=anew) or _loss_by_windows(
+    proven = find_proven_loss(series.values, material, anew=anew) or _loss_by_windows(
         trace, name, series
     )
-    if not (proven or plainly_lost(name, series.values, course)):
+    if not (proven or is_clear_loss(name, series.values, course)):
         return Clear()
     if falls(course) > 1:
         return Clear()  # it was lost before, and came back: return_oscillates' business
     if longer_way(trace, name):
         return Clear()
-    if series.steps[-1] < full(trace, name, series):
+    if series.steps[-1] < first_full_step(trace, name, series):
         return Clear()  # a mean over a hundred episodes of which few have ended
     return _finding(name, series, course, LOST.on(trace))
 
@@ -229,7 +229,7 @@ RULE = Rule(
         "lower {learning_rate} from there; with PPO, set {target_kl:a KL target}",
         "compare settings, data and environment on both sides of the step at which it began",
     ),
-    explained_by=causes.LEARNING,
+    explained_by=causes.MECHANISM_RULES,
     verdict="collapsed",
     thresholds=(LOST, PERSISTS),
     persists=PERSISTS,

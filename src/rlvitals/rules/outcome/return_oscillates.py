@@ -30,7 +30,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
-from rlvitals.rules.course import plainly_lost
+from rlvitals.rules.course import is_clear_loss
 from rlvitals.rules.gains import succeeds_throughout
 from rlvitals.rules.rule import (
     Answer,
@@ -67,7 +67,9 @@ def check(trace: Trace) -> Answer:
     if float(np.ptp(course.blocks)) <= material or count < OFTEN.on(trace):
         return Clear()
     down = course.loss >= LOST * course.gain and course.gain > 0
-    down = down and not is_back(series.values, course) and plainly_lost(name, series.values, course)
+    down = (
+        down and not is_back(series.values, course) and is_clear_loss(name, series.values, course)
+    )
     # Wherever it ends, what swings so often that nobody can tell a gain was never kept. A dip of
     # one row is no loss: means of few answers scatter so.
     wild = count >= WILD and falls(course_of(_without_dips(series.values))) >= WILD

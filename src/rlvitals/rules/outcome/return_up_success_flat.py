@@ -33,7 +33,7 @@ from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN
 from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import OF_ALL, checks
+from rlvitals.rules.answers import MIN_ANSWER_GAIN, list_answer_checks
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -93,7 +93,9 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
             return metric.name, trace[metric.name].finite()
     whole = trace.profile in kinds.LANGUAGE and not too_early(trace)
     unpaid = unpaid_task(trace) if whole else None
-    return unpaid or next(((name, series.finite()) for name, series in checks(trace)), None)
+    return unpaid or next(
+        ((name, series.finite()) for name, series in list_answer_checks(trace)), None
+    )
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
@@ -104,7 +106,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
     fit: Trend,
     material: Bound,
 ) -> Finding:
-    never, rare = not success.values.any(), float(success.values.max()) < OF_ALL
+    never, rare = not success.values.any(), float(success.values.max()) < MIN_ANSWER_GAIN
     falls = fit.change_high < 0
     does = "falls" if falls else "is never reached" if never else "does not follow"
     name_text, amount = label(name), "no" if never else "hardly any"
@@ -129,7 +131,7 @@ RULE = Rule(
     at_least=LEAST,
     check=check,
     doc=__doc__,
-    profiles=kinds.REINFORCED,
+    profiles=kinds.WITH_REWARD,
     causes=(
         "reward hacking: a term that can be farmed without success",
         "return and success measure different things",

@@ -40,14 +40,13 @@ from rlvitals.rules.workload import Optimum, optimum
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Series, Trace
 
-WINDOW = 200  # decisions: the standard error of a share of .8 is then .03
-WINDOWS = 5  # at least this many of them, or the windows are made shorter
-SHORTEST = 30  # decisions: below this a share of .8 happens by chance too often
-MOST = 1e15  # beyond it a float64 counts no longer one by one
-LIMIT = Threshold(
+MAX_WINDOW_DECISIONS = 200  # the standard error of a share of .8 is then .03
+MIN_ACTION_WINDOWS = 5  # with fewer the windows are made shorter
+MIN_DECISIONS = 30  # in fewer a share of .8 happens by chance too often
+MAX_ACTION_SHARE = Threshold(
     "action-collapse.share", 0.8, "share of the decisions that one action takes", high=1.0
 )
-LEAVES = 0.1  # above its first level: three standard errors of a window of 200
+MIN_SHARE_RISE = 0.1  # above its first level: three standard errors of a window of 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ def check(trace: Trace) -> Answer:
         return Clear()
     under = np.flatnonzero(~is_above)
     first = int(under[-1]) + 1 if len(under) else 0
-    near_start = np.flatnonzero(course <= course[0] + LEAVES)
-    onset = min(int(near_start[-1]) + 1 if course[-1] > course[0] + LEAVES else 0, first)
+    near_start = np.flatnonzero(course <= course[0] + MIN_SHARE_RISE)
+    onset = min(int(near_start[-1]) + 1 if course[-1] > course[0] + MIN_SHARE_RISE else 0, first)
     return _finding(trace, shares, top, (onset, limit), best)
 
 
@@ -86,21 +85,24 @@ def _limit(trace: Trace, best: Optimum | None, name: str) -> Bound:
     """Raise the limit for a replica that should get more than an equal part."""
     best_share = None if best is None or not best.known else best.share(name)
     if best is None or best_share is None or best_share <= 1 / len(best.shares):
-        return LIMIT.bound(trace, "default")
-    margin = (1 - LIMIT.on(trace)) * (1 - best_share) / (1 - 1 / len(best.shares))
+        return MAX_ACTION_SHARE.bound(trace, "default")
+    margin = (1 - MAX_ACTION_SHARE.on(trace)) * (1 - best_share) / (1 - 1 / len(best.shares))
     return Bound(1 - margin, f"default, for a replica with {best_share:.0%} of the speed")
 
 
 def _shares(trace: Trace) -> Shares | None:
     actions = trace.get(ACTION.name)
-    if actions is not None and len(actions := actions.finite()) >= WINDOWS * SHORTEST:
+    if (
+        actions is not None
+        and len(actions := actions.finite()) >= MIN_ACTION_WINDOWS * MIN_DECISIONS
+    ):
         return _by_decision(actions)
     counts = trace.family(ACTION_COUNT.name)
     return _by_count(counts) if len(counts) > 1 else None
 
 
 def _by_decision(decisions: Series) -> Shares:
-    size = max(SHORTEST, min(WINDOW, len(decisions) // WINDOWS))
+    size = max(MIN_DECISIONS, min(MAX_WINDOW_DECISIONS, len(decisions) // MIN_ACTION_WINDOWS))
     count = len(decisions) // size
     edges = len(decisions) - size * np.arange(
         count, -1, -1
@@ -114,14 +116,14 @@ def _by_decision(decisions: Series) -> Shares:
 
 def _by_count(counts: dict[str, Series]) -> Shares | None:
     first = next(iter(counts.values()))
-    if any(len(s) != len(first) for s in counts.values()) or len(first) < WINDOWS:
+    if any(len(s) != len(first) for s in counts.values()) or len(first) < MIN_ACTION_WINDOWS:
         return None
     table = np.stack([np.nan_to_num(s.values) for s in counts.values()], axis=1)
-    if (table < 0).any() or table.max() > MOST:
+    if (table < 0).any() or table.max() > 1e15:  # a float64 counts no further one by one
         return None  # no counts
     windows = np.array_split(np.arange(len(first)), min(10, len(first)))
     rows = np.array([table[w].sum(axis=0) for w in windows])
-    if (rows.sum(axis=1) < SHORTEST).any():
+    if (rows.sum(axis=1) < MIN_DECISIONS).any():
         return None
     shares = rows / rows.sum(axis=1, keepdims=True)
     starts = np.array([first.steps[w[0]] for w in windows])
@@ -135,8 +137,8 @@ def _finding(
     course, (onset, limit) = shares.values[:, top], onset_and_limit
     trend = standing(trace, since=int(shares.starts[onset]))
     noun = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
-    listed = " ".join(f"{share:.2f}".lstrip("0") for share in np.round(course, 2))
-    evidence = [f"its share by windows of {shares.size}: {listed}"]
+    share_text = " ".join(f"{share:.2f}".lstrip("0") for share in np.round(course, 2))
+    evidence = [f"its share by windows of {shares.size}: {share_text}"]
     entropy = trace.get(ENTROPY.name)
     if entropy is not None and (levels := first_last_change(entropy.values, share=0.02)):
         evidence.append(f"entropy goes {levels[0]:.3g} to {levels[1]:.3g} nats")
@@ -153,7 +155,7 @@ def _finding(
         ended=int(shares.ends[-1]),
         observed=float(course[-1]),
         bound=limit,
-        curve=Curve(f"share of {noun} {shares.names[top]}", _drawn(shares, course)),
+        curve=Curve(f"share of {noun} {shares.names[top]}", _share_curve(shares, course)),
         evidence=tuple(evidence),
         counter=(f"meanwhile {trend.sentence}",) if trend.improves else (),
     )
@@ -165,7 +167,7 @@ def _metric(trace: Trace) -> str:
     return f"{ACTION_COUNT.name}/{next(iter(trace.family(ACTION_COUNT.name)))}"
 
 
-def _drawn(shares: Shares, course: NDArray[np.float64]) -> Series:
+def _share_curve(shares: Shares, course: NDArray[np.float64]) -> Series:
     return Series(shares.ends, np.full(len(course), np.nan), course)
 
 
@@ -179,7 +181,7 @@ RULE = Rule(
     name="action-collapse",
     needs=(),
     needs_any=(ACTION, ACTION_COUNT),
-    at_least=WINDOWS,
+    at_least=MIN_ACTION_WINDOWS,
     check=check,
     doc=__doc__,
     causes=(
@@ -202,5 +204,5 @@ RULE = Rule(
         "temperature-out-of-range",
     ),
     verdict="collapsed",
-    thresholds=(LIMIT,),
+    thresholds=(MAX_ACTION_SHARE,),
 )

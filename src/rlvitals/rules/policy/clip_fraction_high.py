@@ -33,35 +33,36 @@ from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
-SHARE = Threshold(
+MAX_CLIP_FRACTION = Threshold(
     "clip-fraction-high.share",
     0.3,
     "share of samples clipped; where it is not set, the healthy range of that kind of training",
     high=1.0,
 )
-SEVERE = Threshold(
+SEVERE_CLIP_FRACTION = Threshold(
     "clip-fraction-high.severe",
     0.5,
     "share of samples clipped, in the median, at which most give no gradient",
     high=1.0,
 )
-TINY_RANGE, TINY_KL = 0.02, 1e-4  # a clip range this small clips updates that hardly move
 
 
 def check(trace: Trace) -> Answer:
     """Compare with the profile's band; let the outcome decide how bad it is."""
     metric = CLIP_FRACTION if CLIP_FRACTION.name in trace else CLIP_FRACTION_EFFECTIVE
     clip = trace[metric.name]
-    band_limit = SHARE.name not in trace.thresholds and metric.band(trace.profile).ceiling(trace)
-    limit = band_limit or SHARE.bound(trace, "default")
+    band_limit = MAX_CLIP_FRACTION.name not in trace.thresholds and metric.band(
+        trace.profile
+    ).ceiling(trace)
+    limit = band_limit or MAX_CLIP_FRACTION.bound(trace, "default")
     stretch = above(clip, limit.value)
     if stretch is None:
         return Clear()
     middle = stretch.middle(clip)
     judge = learning_trend if trace.profile in kinds.LANGUAGE else standing
     trend = judge(trace, since=stretch.start)
-    causes, remedies = _tiny_range(trace, stretch)
-    severe = middle > SEVERE.on(trace) and not weigh.content(standing(trace))
+    causes, remedies = _weigh_clip_range(trace, stretch)
+    severe = middle > SEVERE_CLIP_FRACTION.on(trace) and not weigh.content(standing(trace))
     return Finding(
         f"too many samples are clipped: {middle:.0%} in the median, {stretch.worst:.0%} at most",
         severity=stretch.severity(_severity(trend, severe=severe)),
@@ -83,13 +84,14 @@ def _severity(trend: Standing, *, severe: bool) -> Severity:
     return Severity.ERROR if trend.stalls and severe else Severity.WARNING
 
 
-def _tiny_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _weigh_clip_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Tell large updates from a clip range so small that any update is clipped."""
     clip_range = trace.number("clip_range")
     kl = trace.get(APPROX_KL.name)
-    moved = median(kl.since(stretch.start).values) if kl is not None else None
-    if (clip_range is not None and clip_range < TINY_RANGE) or (
-        moved is not None and moved < TINY_KL
+    typical_kl = median(kl.since(stretch.start).values) if kl is not None else None
+    # So small a range clips updates that hardly move.
+    if (clip_range is not None and clip_range < 0.02) or (
+        typical_kl is not None and typical_kl < 1e-4  # nats
     ):
         range_text = (
             f"the clip range {clip_range:g}" if clip_range is not None else "the clip range"
@@ -122,5 +124,5 @@ RULE = Rule(
         "kl-spike",
         "learning-rate-too-high",
     ),
-    thresholds=(SHARE, SEVERE),
+    thresholds=(MAX_CLIP_FRACTION, SEVERE_CLIP_FRACTION),
 )

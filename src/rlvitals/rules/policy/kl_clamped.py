@@ -30,9 +30,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.types import Trace
 
 # One may be a coincidence of rounding.
-LEAST = Threshold("kl-clamped.zeros", 2.0, "KL values that are exactly 0", low=1.0)
-MOST = 0.9  # share: beyond it the policy simply does not move, another rule's business
-NAMED = "clamped"
+MIN_ZERO_KLS = Threshold("kl-clamped.zeros", 2.0, "KL values that are exactly 0", low=1.0)
 
 
 def check(trace: Trace) -> Answer:
@@ -40,16 +38,17 @@ def check(trace: Trace) -> Answer:
     kl = trace[APPROX_KL.name].finite()
     zeros = kl.values == 0.0
     count = int(zeros.sum())
-    if count < LEAST.on(trace) or zeros.mean() > MOST or (kl.values < 0).any():
+    # With more zeros the policy does not move: another rule's subject.
+    if count < MIN_ZERO_KLS.on(trace) or zeros.mean() > 0.9 or (kl.values < 0).any():
         return Clear()
-    measured = trace.measured[APPROX_KL.name]
-    is_documented = NAMED in measured.estimator
+    source = trace.measured[APPROX_KL.name]
+    is_documented = "clamped" in source.estimator
     # A sum of positive terms (k2, k3) is exactly 0 only where nothing moved at all.
-    if not is_documented and measured.estimator in ("k2", "k3"):
+    if not is_documented and source.estimator in ("k2", "k3"):
         return Clear()
     zero_rows = np.flatnonzero(zeros)
     how = (
-        f"{measured.framework} averages k1 and clamps it"
+        f"{source.framework} averages k1 and clamps it"
         if is_documented
         else "as a clamped k1 would be"
     )
@@ -76,5 +75,5 @@ RULE = Rule(
     causes=("the trainer logs max(0, mean(log p_old - log p_new))",),
     remedies=("log k3 = mean((r - 1) - log r) beside it",),
     profiles=kinds.PPO,
-    thresholds=(LEAST,),
+    thresholds=(MIN_ZERO_KLS,),
 )

@@ -36,7 +36,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.course import lost_before
+from rlvitals.rules.course import is_lost_before
 from rlvitals.rules.curves import holds_early_gain
 from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
@@ -48,23 +48,24 @@ from rlvitals.signals.spike import Spike
 from rlvitals.types import Series, Trace
 
 # 3-4 x is ordinary; the floor is twice the usual targets, and then some.
-FACTOR = Threshold("kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0)
-FLOOR = Threshold("kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set")
-OF_TARGET = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
-FEW = Threshold(
+KL_SPIKE_FACTOR = Threshold(
+    "kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0
+)
+KL_SPIKE_FLOOR = Threshold(
+    "kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set"
+)
+TARGET_KL_FACTOR = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
+MIN_CLIPPED_TOKEN_SHARE = Threshold(
     "kl-spike.few", 0.05, "share of a language model's tokens clipped: with fewer, a few tokens'"
 )
-PERSISTS = persistence("kl-spike")
-AMPLE = 2.0  # x what counts
-LOST = 0.25  # of the outcome's level before
-STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
+KL_SPIKE_PERSISTENCE = persistence("kl-spike")
 
 
 def check(trace: Trace) -> Answer:
     """Look for isolated jumps, then for what the outcome did after them."""
     kl = trace[APPROX_KL.name].finite()
     target = max(trace.number("target_kl") or 0.0, 0.0)
-    factor, floor = FACTOR.on(trace), _floor(trace, target)
+    factor, floor = KL_SPIKE_FACTOR.on(trace), _floor(trace, target)
     spikes = jumps(kl, factor, floor.value)
     steps = [int(kl.steps[spike.index]) for spike in spikes]
     few = [_is_few_tokens(trace, step, floor.value) for step in steps]
@@ -76,9 +77,11 @@ def check(trace: Trace) -> Answer:
     blamed, loss_text, severity = _choose_spike(trace, kl, spikes)
     onset_step = int(kl.steps[blamed.index])
     after = standing(trace, since=onset_step)
-    lost_earlier = severity > Severity.NOTE and not loss_text and lost_before(trace, onset_step)
+    lost_earlier = severity > Severity.NOTE and not loss_text and is_lost_before(trace, onset_step)
     bound = max(
-        FACTOR.bound(trace, f"{factor:g} x the median of the updates before it", worst.baseline),
+        KL_SPIKE_FACTOR.bound(
+            trace, f"{factor:g} x the median of the updates before it", worst.baseline
+        ),
         floor,
         key=lambda b: b.value,
     )
@@ -110,11 +113,12 @@ def _choose_spike(
         first_step = int(kl.steps[(previous if is_near else spike).index])
         if loss_text := _describe_loss(trace, int(kl.steps[spike.index]), first_step):
             return spike, loss_text, Severity.WARNING
-    storm = crowd_at(np.array([spike.index for spike in spikes]), STORM, WITHIN)
+    # 3 spikes within 50 updates are no accident.
+    storm = crowd_at(np.array([spike.index for spike in spikes]), 3, 50)
     first = spikes[0 if storm is None else storm]
     after = standing(trace, since=int(kl.steps[spikes[0].index]))
-    soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
-    if storm is not None and not (after.improves or soon or _keeps_gain(trace)):
+    is_too_soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
+    if storm is not None and not (after.improves or is_too_soon or _keeps_gain(trace)):
         return first, (), Severity.WARNING
     return first, (), Severity.NOTE
 
@@ -122,16 +126,23 @@ def _choose_spike(
 def _keeps_gain(trace: Trace) -> bool:
     """Tell whether a run of episodes rose at once, or far more than what counts, and holds that."""
     trend = standing(trace)
-    rose = trend.improves and trend.last - trend.first >= AMPLE * trend.material
-    if not rose and trend.state == "holding its best" and (picked := outcome(trace)) is not None:
-        rose = holds_early_gain(trace, picked[0], picked[1].values, trend.last, trend.material)
-    return rose and trace.profile in kinds.CONTROL and lost_again(trace) is None
+    # Twice the least that counts.
+    has_risen = trend.improves and trend.last - trend.first >= 2.0 * trend.material
+    if (
+        not has_risen
+        and trend.state == "holding its best"
+        and (picked := outcome(trace)) is not None
+    ):
+        has_risen = holds_early_gain(trace, picked[0], picked[1].values, trend.last, trend.material)
+    return has_risen and trace.profile in kinds.CONTROL and lost_again(trace) is None
 
 
 def _floor(trace: Trace, target: float) -> Bound:
     if not target:
-        return FLOOR.bound(trace, "default")
-    return OF_TARGET.bound(trace, f"{OF_TARGET.on(trace):g} x the run's target_kl", scale=target)
+        return KL_SPIKE_FLOOR.bound(trace, "default")
+    return TARGET_KL_FACTOR.bound(
+        trace, f"{TARGET_KL_FACTOR.on(trace):g} x the run's target_kl", scale=target
+    )
 
 
 def _is_few_tokens(trace: Trace, step: int, floor: float) -> bool:
@@ -143,7 +154,7 @@ def _is_few_tokens(trace: Trace, step: int, floor: float) -> bool:
     if not 0.0 < clip < 1.0 or 0.5 * math.log1p(-clip) ** 2 > floor:  # k2 at the range's edge
         return False
     share = clipped.since(step).until(step).finite().values
-    return bool(share.size and share[0] <= FEW.on(trace))
+    return bool(share.size and share[0] <= MIN_CLIPPED_TOKEN_SHARE.on(trace))
 
 
 def _describe_loss(trace: Trace, step: int, first_step: int | None = None) -> tuple[str, ...]:
@@ -163,11 +174,12 @@ def _describe_loss(trace: Trace, step: int, first_step: int | None = None) -> tu
         return ()
     if drop.slow or not (drop.half or drop.hidden):
         return ()  # worse from update to update: no single one did that
-    before, after = standing(trace, until=step), standing(trace, since=step)
+    trend_before, trend_after = standing(trace, until=step), standing(trace, since=step)
     loss = drop.before - drop.last
-    if not loss > max(before.material, LOST * abs(drop.before)):  # or NaN
+    # A quarter of the outcome's level before.
+    if not loss > max(trend_before.material, 0.25 * abs(drop.before)):  # or NaN
         return ()
-    name, sign = label(after.metric), up(picked[0])
+    name, sign = label(trend_after.metric), up(picked[0])
     return (f"{name} was {sign * drop.before:.4g} before and is {sign * drop.last:.4g} now",)
 
 
@@ -205,6 +217,12 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="unstable",
-    thresholds=(FACTOR, FLOOR, OF_TARGET, FEW, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(
+        KL_SPIKE_FACTOR,
+        KL_SPIKE_FLOOR,
+        TARGET_KL_FACTOR,
+        MIN_CLIPPED_TOKEN_SHARE,
+        KL_SPIKE_PERSISTENCE,
+    ),
+    persists=KL_SPIKE_PERSISTENCE,
 )

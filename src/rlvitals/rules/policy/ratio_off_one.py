@@ -43,36 +43,41 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
 # Guide values of TRL's documentation.
-OFF = Threshold("ratio-off-one.off", 2.0, "mean ratio: beyond it, or as far below one", low=1.0)
-FAR = Threshold("ratio-off-one.far", 10.0, "the same, for an error", low=1.0)
-ABSURD = Threshold("ratio-off-one.single", 200.0, "mean ratio of a single update", low=1.0)
+MAX_MEAN_RATIO = Threshold(
+    "ratio-off-one.off", 2.0, "mean ratio: beyond it, or as far below one", low=1.0
+)
+SEVERE_MEAN_RATIO = Threshold("ratio-off-one.far", 10.0, "the same, for an error", low=1.0)
+MAX_SINGLE_RATIO = Threshold(
+    "ratio-off-one.single", 200.0, "mean ratio of a single update", low=1.0
+)
 # |ln ratio| .05: three standard deviations of a healthy batch of a thousand samples.
-SLIGHT = Threshold("ratio-off-one.slight", float(np.exp(0.05)), "the same, for a note", low=1.0)
-WINDOW = 10  # updates
-VARIANCE_FACTOR, VARIANCE_FLOOR = 10.0, 0.1
-HIGH_KL, HIGH_CLIP = 0.03, 0.2
-HIGH_EFFECTIVE = 0.1  # a half of the plain clip fraction: only one direction counts
-HIGH_VAR = 1.0  # E[ratio] is 1 whatever the update; its variance is what a drastic one makes large
+NOTED_MEAN_RATIO = Threshold(
+    "ratio-off-one.slight", float(np.exp(0.05)), "the same, for a note", low=1.0
+)
+RATIO_WINDOW = 10  # updates
+RATIO_VARIANCE_FACTOR, RATIO_VARIANCE_FLOOR = 10.0, 0.1
 
 
 def check(trace: Trace) -> Answer:
     """Measure the distance from one on a log scale: 0.5 and 2 are equally far."""
     ratio = trace[RATIO.name].finite()
     positive = ratio.where(ratio.values > 0)
-    far = Series(positive.steps, positive.times, np.abs(np.log(positive.values)))
-    if len(far) and ratio.values.max() > ABSURD.on(trace):
+    distance = Series(positive.steps, positive.times, np.abs(np.log(positive.values)))
+    if len(distance) and ratio.values.max() > MAX_SINGLE_RATIO.on(trace):
         peak = int(ratio.values.argmax())
         step = int(ratio.steps[peak])
         stretch = Stretch(step, step, float(ratio.values[peak]), 0.0, goes_on=False)
-        return _finding(trace, ratio, stretch, Severity.ERROR, ABSURD.bound(trace, "default"))
+        return _finding(
+            trace, ratio, stretch, Severity.ERROR, MAX_SINGLE_RATIO.bound(trace, "default")
+        )
     origin = "default, and as far below one"
     grades = (
-        (FAR.bound(trace, origin), Severity.ERROR),
-        (OFF.bound(trace, origin), Severity.WARNING),
-        (SLIGHT.bound(trace, origin), Severity.NOTE),
+        (SEVERE_MEAN_RATIO.bound(trace, origin), Severity.ERROR),
+        (MAX_MEAN_RATIO.bound(trace, origin), Severity.WARNING),
+        (NOTED_MEAN_RATIO.bound(trace, origin), Severity.NOTE),
     )
     for bound, severity in grades:
-        if off_stretch := above(far, float(np.log(bound.value)), WINDOW):
+        if off_stretch := above(distance, float(np.log(bound.value)), RATIO_WINDOW):
             return _finding(trace, ratio, off_stretch, severity, bound)
     return _scatter(trace)
 
@@ -80,7 +85,9 @@ def check(trace: Trace) -> Answer:
 def _scatter(trace: Trace) -> Answer:
     """Note single updates in which the ratio scatters far more than before."""
     variance = trace.get(RATIO_VAR.name)
-    spikes = jumps(variance.finite(), VARIANCE_FACTOR, VARIANCE_FLOOR) if variance else ()
+    spikes = (
+        jumps(variance.finite(), RATIO_VARIANCE_FACTOR, RATIO_VARIANCE_FLOOR) if variance else ()
+    )
     if variance is None or not spikes:
         return Clear()
     worst = max(spikes, key=lambda spike: spike.value)
@@ -92,7 +99,9 @@ def _scatter(trace: Trace) -> Answer:
         began=int(steps[spikes[0].index]),
         ended=int(steps[spikes[-1].index]),
         observed=worst.value,
-        bound=Bound(VARIANCE_FLOOR, f"default, and {VARIANCE_FACTOR:g} x the updates before it"),
+        bound=Bound(
+            RATIO_VARIANCE_FLOOR, f"default, and {RATIO_VARIANCE_FACTOR:g} x the updates before it"
+        ),
         causes=("one drastic update: an outlier in its advantages",),
         remedies=("{max_grad_norm:clip gradients} and advantages", "lower {learning_rate}"),
     )
@@ -103,7 +112,7 @@ def _finding(
 ) -> Finding:
     during = stretch.of(ratio)
     worst = float(during.values[np.abs(np.log(np.maximum(during.values, 1e-12))).argmax()])
-    together = _together(trace, stretch)
+    together = _describe_large_updates(trace, stretch)
     causes = ("updates are too drastic: learning rate or epochs too high",) if together else ()
     remedies = (
         ("lower {learning_rate}", "run {n_epochs:fewer epochs per batch}") if together else ()
@@ -119,19 +128,20 @@ def _finding(
         bound=bound,
         evidence=together,
         counter=("the outcome improves all the same",) if improves else (),
-        causes=(*causes, *CAUSES) if together else (),
-        remedies=(*remedies, *REMEDIES) if together else (),
+        causes=(*causes, *RATIO_CAUSES) if together else (),
+        remedies=(*remedies, *RATIO_REMEDIES) if together else (),
     )
 
 
-def _together(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
+def _describe_large_updates(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
     """Say whether KL and clip fraction are high at the same time: then updates are drastic."""
     sentences = []
     for metric, limit, template in (
-        (APPROX_KL, HIGH_KL, "KL per update is {:.2g} nats meanwhile"),
-        (CLIP_FRACTION, HIGH_CLIP, "{:.0%} of samples are clipped meanwhile"),
-        (CLIP_FRACTION_EFFECTIVE, HIGH_EFFECTIVE, "{:.0%} of tokens are clipped meanwhile"),
-        (RATIO_VAR, HIGH_VAR, "the ratio's variance is {:.2g} meanwhile"),
+        (APPROX_KL, 0.03, "KL per update is {:.2g} nats meanwhile"),
+        (CLIP_FRACTION, 0.2, "{:.0%} of samples are clipped meanwhile"),
+        # Half of the clip fraction: one direction counts.
+        (CLIP_FRACTION_EFFECTIVE, 0.1, "{:.0%} of tokens are clipped meanwhile"),
+        (RATIO_VAR, 1.0, "the ratio's variance is {:.2g} meanwhile"),
     ):
         series = trace.get(metric.name)
         middle = None if series is None else median(series.since(stretch.start).values)
@@ -140,12 +150,12 @@ def _together(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-CAUSES = (
+RATIO_CAUSES = (
     "the sampler's temperature, dropout or padding differs from the trainer's",
     "stale weights in the sampler",
     "text is tokenised anew between sampling and training",
 )
-REMEDIES = (
+RATIO_REMEDIES = (
     "check that the ratio is 1 on the first minibatch of the first epoch",
     "use the sampler's own log-probabilities",
 )
@@ -153,13 +163,13 @@ REMEDIES = (
 RULE = Rule(
     name="ratio-off-one",
     needs=(RATIO,),
-    at_least=WINDOW,
+    at_least=RATIO_WINDOW,
     check=check,
     doc=__doc__,
-    causes=CAUSES,
-    remedies=REMEDIES,
+    causes=RATIO_CAUSES,
+    remedies=RATIO_REMEDIES,
     profiles=(*kinds.PPO, Profile.GRPO),
     explained_by=("first-update-off",),
     verdict="unstable",
-    thresholds=(OFF, FAR, SLIGHT, ABSURD),
+    thresholds=(MAX_MEAN_RATIO, SEVERE_MEAN_RATIO, NOTED_MEAN_RATIO, MAX_SINGLE_RATIO),
 )

@@ -34,11 +34,10 @@ from rlvitals.rules.shapes import SHORT_WINDOW
 from rlvitals.rules.standing import standing
 from rlvitals.types import Profile, Series, Trace
 
-CUT = Threshold("updates-cut-short.share", 0.5, "share of iterations that stopped early")
-AT_ONCE = 0.9  # share of iterations that end in their first epochs
+MAX_CUT_SHARE = Threshold("updates-cut-short.share", 0.5, "share of iterations that stopped early")
 # The epoch in which it stops is counted too: with one minibatch an epoch, KL is 0 in the first.
-FIRST = 2
-ROUNDING = 0.5  # of an epoch
+FIRST_EPOCHS = 2
+EPOCH_ROUNDING = 0.5  # of an epoch
 
 
 def check(trace: Trace) -> Answer:
@@ -56,12 +55,12 @@ def check(trace: Trace) -> Answer:
         if n_epochs is not None and n_epochs > 0
         else "the most of any iteration"
     )
-    short = epochs.values < planned - ROUNDING
-    share = float(short.mean())
-    limit = CUT.bound(trace, "default: every second iteration")
-    if share < limit.value or not short.any():
+    is_cut = epochs.values < planned - EPOCH_ROUNDING
+    share = float(is_cut.mean())
+    limit = MAX_CUT_SHARE.bound(trace, "default: every second iteration")
+    if share < limit.value or not is_cut.any():
         return Clear()
-    return _finding(trace, epochs, short, Bound(planned, origin), limit)
+    return _finding(trace, epochs, is_cut, Bound(planned, origin), limit)
 
 
 def _epochs(trace: Trace) -> Series | None:
@@ -80,18 +79,21 @@ def _epochs(trace: Trace) -> Series | None:
 
 
 def _finding(
-    trace: Trace, epochs: Series, short: np.typing.NDArray[np.bool_], planned: Bound, limit: Bound
+    trace: Trace, epochs: Series, is_cut: np.typing.NDArray[np.bool_], planned: Bound, limit: Bound
 ) -> Finding:
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    at_once = float((epochs.values <= FIRST + ROUNDING).mean())
-    useless = at_once >= AT_ONCE and planned.value > FIRST + ROUNDING and trend.stalls
-    short_rows = np.flatnonzero(short)
-    share = float(short.mean())
+    early_share = float((epochs.values <= FIRST_EPOCHS + EPOCH_ROUNDING).mean())
+    # The share of iterations that end at once.
+    is_useless = (
+        early_share >= 0.9 and planned.value > FIRST_EPOCHS + EPOCH_ROUNDING and trend.stalls
+    )
+    short_rows = np.flatnonzero(is_cut)
+    share = float(is_cut.mean())
     return Finding(
         f"{share:.0%} of the iterations stop before their {planned.value:g} epochs are over: "
-        f"{np.median(epochs.values):.3g} in the median, {at_once:.0%} end in the first two",
-        severity=Severity.WARNING if useless else Severity.NOTE,
+        f"{np.median(epochs.values):.3g} in the median, {early_share:.0%} end in the first two",
+        severity=Severity.WARNING if is_useless else Severity.NOTE,
         metric=UPDATES.name,
         began=int(epochs.steps[short_rows[0]]),
         ended=int(epochs.steps[short_rows[-1]]),
@@ -126,5 +128,5 @@ RULE = Rule(
         "learning-rate-jump",
         "kl-above-target",
     ),
-    thresholds=(CUT,),
+    thresholds=(MAX_CUT_SHARE,),
 )

@@ -54,6 +54,7 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.known_task import NO_PROGRESS_SHARE
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -73,19 +74,17 @@ from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-TINY_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
-FEW = Threshold("updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0)
-USUAL_KL = "default: a hundredth of the usual target"
-USUAL_CLIP = "default: a twentieth of the lower end of 0.1-0.3"
-ANNEALED = 0.3  # of the learning rate's peak
-SLOW = Threshold(
+MIN_UPDATE_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
+MIN_CLIP_FRACTION = Threshold(
+    "updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0
+)
+MIN_KL_ORIGIN = "default: a hundredth of the usual target"
+MIN_CLIP_ORIGIN = "default: a twentieth of the lower end of 0.1-0.3"
+MIN_CONTROL_LEARNING_RATE = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
 )
-USUAL = 1e-5  # above it small updates have another cause than the learning rate
-NOWHERE = 0.15  # of the way from random to solved
 # Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
 # gradient clip then leaves the policy a thousandth.
-DROWNS = 1e6
 
 
 def check(trace: Trace) -> Answer:
@@ -105,8 +104,8 @@ class _EntropyExcess:
 def _entropy_excess(trace: Trace) -> _EntropyExcess | None:
     alpha = trace.numbers(ENTROPY_COEF.name, 2 * LEAST)
     loss = trace.numbers(ENTROPY_COEF_LOSS.name, 2 * LEAST)
-    measured = trace.measured.get(ENTROPY_COEF_LOSS.name)
-    if alpha is None or loss is None or measured is None or measured.framework != "sb3":
+    source = trace.measured.get(ENTROPY_COEF_LOSS.name)
+    if alpha is None or loss is None or source is None or source.framework != "sb3":
         return None
     steps, alpha_rows, loss_rows = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
     alphas = alpha.values[alpha_rows]
@@ -163,7 +162,7 @@ def _by_sum(trace: Trace) -> Finding | None:
     if movement is None or movement.metric == ENTROPY.name or weigh.content(verdict_trend(trace)):
         return None
     if movement.metric == GRAD_NORM.name:
-        return _without_gradient(trace, movement.bound)
+        return _report_no_gradient(trace, movement.bound)
     kl = trace[APPROX_KL.name].finite()
     return Finding(
         f"updates hardly move the policy: the KL of all {len(kl):,} logged ones together changes "
@@ -180,7 +179,7 @@ def _by_sum(trace: Trace) -> Finding | None:
     )
 
 
-def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
+def _report_no_gradient(trace: Trace, bound: Bound) -> Finding | None:
     norms, returns = trace[GRAD_NORM.name].finite(), trace.numbers(RETURN.name)
     if returns is not None and not np.ptp(returns.values):
         return None  # advantages of 0: where all returns are alike there is nothing to learn
@@ -206,14 +205,17 @@ def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
 
 def _by_updates(trace: Trace) -> Answer:
     half = trace.first_step + (trace.last_step - trace.first_step) // 2
-    kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
-    small = [kl is not None and kl <= TINY_KL.on(trace)]
-    small.append(clip is not None and clip < FEW.on(trace))
+    kl, clip = (
+        _late_median(trace, APPROX_KL.name, half),
+        _late_median(trace, CLIP_FRACTION.name, half),
+    )
+    is_small = [kl is not None and kl <= MIN_UPDATE_KL.on(trace)]
+    is_small.append(clip is not None and clip < MIN_CLIP_FRACTION.on(trace))
     logged = [kl is not None, clip is not None]
     if not any(logged):
         return _by_entropy(trace)
-    clamped = "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", "")
-    if not (small[1] if clamped and logged[1] else small == logged):
+    is_clamped = "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", "")
+    if not (is_small[1] if is_clamped and logged[1] else is_small == logged):
         return Clear()
     trend = standing(trace, since=half)
     if trend.state == "at its ceiling":
@@ -230,8 +232,9 @@ def _by_rate(trace: Trace) -> Finding | None:
     rates = trace.get(LEARNING_RATE.name)
     if rates is None or len(rates := rates.finite()) < LEAST or trace.profile not in kinds.CONTROL:
         return None
-    highest, limit = float(rates.values.max()), SLOW.bound(trace, "default for control tasks")
-    if not 0 < highest < limit.value or not _nowhere(trace):
+    highest = float(rates.values.max())
+    limit = MIN_CONTROL_LEARNING_RATE.bound(trace, "default for control tasks")
+    if not 0 < highest < limit.value or not _gets_nowhere(trace):
         return None
     return Finding(
         f"updates hardly move the policy: the learning rate is {highest:.1e} at most",
@@ -247,13 +250,13 @@ def _by_rate(trace: Trace) -> Finding | None:
     )
 
 
-def _nowhere(trace: Trace) -> bool:
+def _gets_nowhere(trace: Trace) -> bool:
     """See an outcome that got nowhere: proven so, or still where random actions would be."""
     trend = standing(trace)
     if weigh.content(trend):
         return False
     share = way_share(trace, trend)
-    return trend.stalls or (share is not None and share < NOWHERE)
+    return trend.stalls or (share is not None and share < NO_PROGRESS_SHARE)
 
 
 def _by_entropy(trace: Trace) -> Answer:
@@ -268,7 +271,7 @@ def _by_entropy(trace: Trace) -> Answer:
     if span > SAME_ENTROPY.value or not level:
         return Clear()
     sure = no_movement(trace) is not None and not weigh.content(verdict_trend(trace))
-    if not (sure or _nowhere(trace)):
+    if not (sure or _gets_nowhere(trace)):
         return Undecided("entropy stands still, but the outcome may not", ("outcome/return",))
     return Finding(
         f"updates hardly move the policy: its entropy stays {entropy.values[-1]:.4g} within "
@@ -288,11 +291,14 @@ def _by_entropy(trace: Trace) -> Answer:
 
 def _causes(trace: Trace, half: int) -> tuple[str, ...]:
     """Rank what makes updates small by the learning rate and by the value loss."""
-    rate, loss = _late(trace, LEARNING_RATE.name, half), _late(trace, VALUE_LOSS.name, half)
+    rate, loss = (
+        _late_median(trace, LEARNING_RATE.name, half),
+        _late_median(trace, VALUE_LOSS.name, half),
+    )
     causes = list(RULE.causes)
-    if rate is not None and rate < USUAL:
+    if rate is not None and rate < 1e-5:  # at a higher rate small updates have another cause
         return (f"the learning rate, {rate:.1e}, is too low", *causes[1:])
-    if loss is not None and loss > DROWNS:
+    if loss is not None and loss > 1e6:  # beside a policy loss of about 1
         causes.insert(0, causes.pop())
         causes[0] = f"{causes[0]}: it is {loss:.2g}, the policy's about 1"
     if rate is not None:
@@ -304,13 +310,13 @@ def _rate_is_low(trace: Trace) -> bool:
     rate = trace.get(LEARNING_RATE.name)
     if rate is None or not len(rate := rate.finite()):
         return False
-    return bool(rate.values[-1] < ANNEALED * rate.values.max())
+    return bool(rate.values[-1] < 0.3 * rate.values.max())
 
 
-def _late(trace: Trace, name: str, half: int) -> float | None:
+def _late_median(trace: Trace, name: str, half: int) -> float | None:
     series = trace.get(name)
-    late = None if series is None else series.since(half).finite()
-    return median(late.values) if late is not None and len(late) >= 5 else None
+    late_points = None if series is None else series.since(half).finite()
+    return median(late_points.values) if late_points is not None and len(late_points) >= 5 else None
 
 
 def _finding(
@@ -318,16 +324,20 @@ def _finding(
 ) -> Finding:
     by_clip = clip is not None
     name = CLIP_FRACTION.name if by_clip else APPROX_KL.name
-    bound = FEW.bound(trace, USUAL_CLIP) if by_clip else TINY_KL.bound(trace, USUAL_KL)
+    bound = (
+        MIN_CLIP_FRACTION.bound(trace, MIN_CLIP_ORIGIN)
+        if by_clip
+        else MIN_UPDATE_KL.bound(trace, MIN_KL_ORIGIN)
+    )
     series: Series = trace[name].finite()
     stretch = last_stretch_below(series, max(bound.value, float(series.values[-5:].max()) * 1.01))
-    parts = []
+    phrases = []
     if clip is not None:
-        parts.append(f"{clip:.2%} of samples are clipped (never above {series.values.max():.3g})")
+        phrases.append(f"{clip:.2%} of samples are clipped (never above {series.values.max():.3g})")
     if kl is not None:
-        parts.append(f"KL per update is {kl:.1e} nats")
+        phrases.append(f"KL per update is {kl:.1e} nats")
     return Finding(
-        f"updates hardly move the policy: {'; '.join(parts)} (medians of the second half)",
+        f"updates hardly move the policy: {'; '.join(phrases)} (medians of the second half)",
         severity=Severity.NOTE if lone else Severity.WARNING,
         metric=name,
         began=stretch.start if stretch else int(series.steps[0]),
@@ -359,7 +369,13 @@ RULE = Rule(
         "lower {value_coef} or split the optimisers",
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
-    thresholds=(TINY_KL, FEW, SLOW, MAX_CHANGED, persistence("updates-hardly-move", 0.25)),
+    thresholds=(
+        MIN_UPDATE_KL,
+        MIN_CLIP_FRACTION,
+        MIN_CONTROL_LEARNING_RATE,
+        MAX_CHANGED,
+        persistence("updates-hardly-move", 0.25),
+    ),
     persists=persistence("updates-hardly-move", 0.25),  # a slow start is as flat
     explained_by=(
         "setting-out-of-range",

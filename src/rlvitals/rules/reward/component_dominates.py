@@ -33,7 +33,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import REWARD
 from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import checks, learning_trend
+from rlvitals.rules.answers import learning_trend, list_answer_checks
 from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, label
@@ -62,7 +62,7 @@ class Gain:
 
 def check(trace: Trace) -> Answer:
     """Find the part that makes the gain, then ask what the answer's part does."""
-    primary = [(n, s.finite()) for n, s in checks(trace) if len(s.finite()) >= LEAST]
+    primary = [(n, s.finite()) for n, s in list_answer_checks(trace) if len(s.finite()) >= LEAST]
     if not primary:
         return Undecided("no reward part is named for right answers", (COMPONENT.name,))
     parts = {

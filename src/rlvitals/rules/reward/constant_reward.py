@@ -52,7 +52,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, verdict_trend
 from rlvitals.rules.episode_window import episodes_per_point, memory
-from rlvitals.rules.falling import SHOWS
+from rlvitals.rules.falling import VISIBLE_LOSS_SHARE
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import step_reward
 from rlvitals.rules.reward_names import pays_right_answers
@@ -178,7 +178,7 @@ def _by_chance(values: np.ndarray, first: int) -> bool:
 def _onset_step(trace: Trace, name: str, series: Series, first: int) -> int:
     """Return the step from which a mean over episodes can have fallen to what it became."""
     values, first_step = series.values[:first], int(series.steps[first])
-    high = float(values.max()) - SHOWS * float(values.max() - series.values[first])
+    high = float(values.max()) - VISIBLE_LOSS_SHARE * float(values.max() - series.values[first])
     decline_step = int(series.steps[int(np.flatnonzero(values >= high)[-1])])
     return max(decline_step, first_step - round(memory(trace, name, first_step)))
 
@@ -364,7 +364,7 @@ RULE = Rule(
     at_least=UPDATES,
     check=check,
     doc=__doc__,
-    profiles=kinds.REINFORCED,
+    profiles=kinds.WITH_REWARD,
     causes=(
         "a reward function that returns a default: parser, exception, timeout",
         "a task in which nothing succeeds yet",

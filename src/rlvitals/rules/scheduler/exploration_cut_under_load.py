@@ -41,7 +41,11 @@ from rlvitals.metrics.catalogue.scheduler import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import weigh
-from rlvitals.rules.derived_series import outside_pulses, temperature_lag
+from rlvitals.rules.derived_series import (
+    TEMPERATURE_WINDOW,
+    outside_pulses,
+    temperature_lag,
+)
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, Stretch, below, start
 from rlvitals.rules.standing import standing
@@ -51,15 +55,14 @@ from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
 
-DEPTH = Threshold(
+MIN_CUT_DEPTH = Threshold(
     "exploration-cut-under-load.depth", 0.5, "share of the way from the base to the lowest"
 )
-STRENGTH = Threshold(
+MIN_LOAD_CORRELATION = Threshold(
     "exploration-cut-under-load.strength", 0.3, "least |correlation| that is worth a note"
 )
-WINDOW = 20  # decisions outside of pulses
-LOADS = (LATENCY_PRESSURE, LATENCY_EMA, RAW_LATENCY, LATENCY, QPS_PRESSURE)
-LATENCIES = (LATENCY_EMA, RAW_LATENCY, LATENCY, LATENCY_PRESSURE)
+LOAD_METRICS = (LATENCY_PRESSURE, LATENCY_EMA, RAW_LATENCY, LATENCY, QPS_PRESSURE)
+LOAD_LATENCIES = (LATENCY_EMA, RAW_LATENCY, LATENCY, LATENCY_PRESSURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,13 @@ def check(trace: Trace) -> Answer:
     """Find a lasting cut of the temperature, then what it follows, then whether it helped."""
     temperature = outside_pulses(trace)
     base, floor = _base(trace, temperature), TEMPERATURE.band(trace.profile).floor(trace)
-    if len(temperature) < 2 * WINDOW or base is None or floor is None:
+    if len(temperature) < 2 * TEMPERATURE_WINDOW or base is None or floor is None:
         return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
     if floor.value >= base:
         return Undecided("the base temperature is the lowest one: nothing can be cut")
-    limit = DEPTH.bound(trace, "default, between its base and its lowest")
+    limit = MIN_CUT_DEPTH.bound(trace, "default, between its base and its lowest")
     cut = base - limit.value * (base - floor.value)
-    stretch = below(temperature, cut, WINDOW)
+    stretch = below(temperature, cut, TEMPERATURE_WINDOW)
     if stretch is None or stretch.share < LASTING:
         return Clear()
     loads = _loads(trace, temperature)
@@ -103,23 +106,23 @@ def _base(trace: Trace, temperature: Series) -> float | None:
 def _loads(trace: Trace, temperature: Series) -> list[_Load]:
     """Compare each measure of the load with the temperature, where both are logged."""
     loads = []
-    for metric in LOADS:
+    for metric in LOAD_METRICS:
         load = trace.numbers(metric.name)
-        compared = None if load is None else temperature_lag(load, temperature)
-        if load is not None and compared is not None:
-            loads.append(_Load(metric, load, compared))
+        lag = None if load is None else temperature_lag(load, temperature)
+        if load is not None and lag is not None:
+            loads.append(_Load(metric, load, lag))
     return loads
 
 
-def _follows(trace: Trace, lagged: Lagged) -> bool:
+def _follows(trace: Trace, correlation: Lagged) -> bool:
     """Tell a temperature that falls when or after the load rises, beyond chance."""
-    strong = lagged.correlation <= -STRENGTH.on(trace)
-    return lagged.proven and lagged.lag >= 0 and strong
+    strong = correlation.correlation <= -MIN_LOAD_CORRELATION.on(trace)
+    return correlation.proven and correlation.lag >= 0 and strong
 
 
 def _latency_falls(trace: Trace, stretch: Stretch) -> bool:
     """Tell whether latency is proven to come down while the temperature is low."""
-    for metric in LATENCIES:
+    for metric in LOAD_LATENCIES:
         if metric.name in trace:
             fit = trend(stretch.of(trace[metric.name]).finite().values)
             return fit is not None and fit.falls
@@ -130,9 +133,9 @@ def _finding(trace: Trace, stretch: Stretch, base: float, limit: Bound, load: _L
     outcome_trend = standing(trace, since=stretch.start)
     evidence, counter = weigh.sides(outcome_trend)
     lagged, name = load.correlation, load.metric.title.lower()
-    when = "at the same decision" if lagged.lag == 0 else f"{lagged.lag} decisions later"
+    delay_text = "at the same decision" if lagged.lag == 0 else f"{lagged.lag} decisions later"
     follows = (
-        f"its changes follow those of {name} {when}: correlation {lagged.correlation:.2f}, "
+        f"its changes follow those of {name} {delay_text}: correlation {lagged.correlation:.2f}, "
         f"by chance within {lagged.limit:.2f} ({lagged.effective:.0f} independent pairs)"
     )
     levels = first_last_change(load.values.values)
@@ -154,8 +157,8 @@ def _finding(trace: Trace, stretch: Stretch, base: float, limit: Bound, load: _L
 RULE = Rule(
     name="exploration-cut-under-load",
     needs=(TEMPERATURE,),
-    needs_any=LOADS,
-    at_least=2 * WINDOW,
+    needs_any=LOAD_METRICS,
+    at_least=2 * TEMPERATURE_WINDOW,
     check=check,
     doc=__doc__,
     causes=(
@@ -168,5 +171,5 @@ RULE = Rule(
         "set the latency target to what the cluster can keep",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
-    thresholds=(DEPTH, STRENGTH),
+    thresholds=(MIN_CUT_DEPTH, MIN_LOAD_CORRELATION),
 )

@@ -34,15 +34,13 @@ from rlvitals.rules.workload import SPEEDS, Optimum, latest_shares, misplaced_sh
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Trace
 
-REMAINS = Threshold(
+MIN_PENALTY_LEFT = Threshold(
     "imbalance-unresolved.remains", 0.25, "part of the balance penalty at the start"
 )
-HIGH = Threshold(
+MAX_BALANCE_PENALTY = Threshold(
     "imbalance-unresolved.high", 0.25, "balance penalty, as a part of a replica's capacity"
 )
-LEAST = 50  # decisions
-HALF = 0.5  # of the budget
-APART = Threshold(
+MAX_CHOICE_DISTANCE = Threshold(
     "imbalance-unresolved.apart", 0.1, "share of requests sent elsewhere than speed would have it"
 )
 Sentences = tuple[str, ...]
@@ -50,7 +48,7 @@ Sentences = tuple[str, ...]
 
 def check(trace: Trace) -> Answer:
     """Compare the end with the start: near zero once balanced."""
-    if trace.budget is not None and trace.last_step < HALF * trace.budget.steps:
+    if trace.budget is not None and trace.last_step < 0.5 * trace.budget.steps:
         return Undecided("less than half of the budget is spent")
     penalty = trace[BALANCE_PENALTY.name].finite()
     levels = first_last_change(penalty.values)
@@ -58,8 +56,8 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few values of the balance penalty", (BALANCE_PENALTY.name,))
     origin = "a quarter of its own start, and of a replica's capacity"
     limit = max(
-        HIGH.bound(trace, origin),
-        REMAINS.bound(trace, origin, scale=levels[0]),
+        MAX_BALANCE_PENALTY.bound(trace, origin),
+        MIN_PENALTY_LEFT.bound(trace, origin, scale=levels[0]),
         key=lambda bound: bound.value,
     )
     if levels[1] <= limit.value:
@@ -90,7 +88,7 @@ def _against_the_best(trace: Trace) -> tuple[bool, Sentences]:
     distance = misplaced_share(shares, best) if shares else None
     if distance is None or not best.known:
         return False, (best.assumption,)
-    fits = distance <= APART.on(trace)
+    fits = distance <= MAX_CHOICE_DISTANCE.on(trace)
     how = "fit" if fits else "do not fit"
     sentence = (
         f"the last choices {how} the replicas' speeds: {distance:.0%} of them belong elsewhere"
@@ -108,7 +106,7 @@ def _describe_largest(shares: Mapping[str, float], best: Optimum) -> str:
 RULE = Rule(
     name="imbalance-unresolved",
     needs=(BALANCE_PENALTY,),
-    at_least=LEAST,
+    at_least=50,  # decisions
     check=check,
     doc=__doc__,
     causes=("the balance penalty weighs too little, or is not part of the reward",),
@@ -120,5 +118,5 @@ RULE = Rule(
         "temperature-out-of-range",
         "updates-hardly-move",
     ),
-    thresholds=(REMAINS, HIGH, APART),
+    thresholds=(MIN_PENALTY_LEFT, MAX_BALANCE_PENALTY, MAX_CHOICE_DISTANCE),
 )

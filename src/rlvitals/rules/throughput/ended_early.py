@@ -31,7 +31,9 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.types import Trace
 
-SPENT = Threshold("ended-early.spent", 0.9, "share of the budget that a complete run spends")
+MIN_SPENT_SHARE = Threshold(
+    "ended-early.spent", 0.9, "share of the budget that a complete run spends"
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -45,8 +47,8 @@ def check(trace: Trace) -> Answer:
     state = liveness(trace)
     if state.live is None:
         return Undecided(f"whether the run goes on is not known: {state.why}")
-    stopped = bool(state.live or trace.lifecycle.reason)
-    if stopped or nearly_reaches_budget(trace, SPENT.on(trace)):
+    is_over = bool(state.live or trace.lifecycle.reason)
+    if is_over or nearly_reaches_budget(trace, MIN_SPENT_SHARE.on(trace)):
         return Clear()
     if budget is None or share is None:
         return Undecided("how long the run was meant to be is not known", ("total_steps",))
@@ -69,7 +71,7 @@ def _finding(trace: Trace, summary: str, severity: Severity, share: float | None
         began=last,
         ended=last,
         observed=1.0 if share is None else share,
-        bound=SPENT.bound(trace, "share of the budget that a complete run spends"),
+        bound=MIN_SPENT_SHARE.bound(trace, "share of the budget that a complete run spends"),
         limit_on_curve=False,
         has_limit=severity is not Severity.ERROR,
     )
@@ -88,8 +90,8 @@ RULE = Rule(
         "read the last lines that the process printed",
         "resume from a checkpoint that was saved before the cause",
     ),
-    explained_by=causes.LEARNING,
+    explained_by=causes.MECHANISM_RULES,
     no_threshold=True,  # an exception is a fact, whatever else is logged
-    thresholds=(SPENT,),
+    thresholds=(MIN_SPENT_SHARE,),
     verdict="failed",
 )

@@ -38,13 +38,15 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
-TOTAL = Threshold("memory-grows.total", 0.0, "GiB that there are, 0 where it is not known")
-GROWS = Threshold("memory-grows.growth", 0.1, "growth over the second half, of its level")
-WHOLE, POINTS = 100.0, 2.0  # per cent: a share's total, and the least growth
-LEAST = 40  # points: a half of fewer shows no trend
-STRETCHES = 5
-STEADY = 0.5  # of the pace of the quarter before: else it flattens
-MEMORIES = ("ram", "mem", "vram")  # parts of names of a machine's shares
+TOTAL_MEMORY_GIB = Threshold(
+    "memory-grows.total", 0.0, "GiB that there are, 0 where it is not known"
+)
+MIN_MEMORY_GROWTH = Threshold(
+    "memory-grows.growth", 0.1, "growth over the second half, of its level"
+)
+MIN_MEMORY_POINTS = 40  # points: half of fewer shows no trend
+MEMORY_STRETCHES = 5
+MEMORY_NAMES = ("ram", "mem", "vram")  # parts of names of a machine's shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,43 +71,50 @@ class Growth:
 
 def check(trace: Trace) -> Answer:
     """Look at every memory that is logged, and report the one that is used up first."""
-    grown = [
+    growths = [
         growth for name in _memory_names(trace) if (growth := _growth(trace, name)) is not None
     ]
-    if not grown:
+    if not growths:
         return Clear()
     # What has a known end comes first, then what grows fastest for its size.
-    worst = min(grown, key=lambda g: (g.full_at or np.inf, -g.pace / max(g.last, 1e-9), g.name))
+    worst = min(growths, key=lambda g: (g.full_at or np.inf, -g.pace / max(g.last, 1e-9), g.name))
     return _finding(trace, worst)
 
 
 def _memory_names(trace: Trace) -> list[str]:
     names = [f"{MEMORY.name}/{suffix}" for suffix in trace.family(MEMORY.name)]
-    shares = [suffix for suffix in trace.family(MACHINE.name) if any(m in suffix for m in MEMORIES)]
+    shares = [
+        suffix for suffix in trace.family(MACHINE.name) if any(m in suffix for m in MEMORY_NAMES)
+    ]
     return [*names, *(f"{MACHINE.name}/{suffix}" for suffix in shares)]
 
 
 def _growth(trace: Trace, name: str) -> Growth | None:
     series = by_steps(trace[name].finite())
-    if len(series) < LEAST or series.steps[0] == series.steps[-1]:
+    if len(series) < MIN_MEMORY_POINTS or series.steps[0] == series.steps[-1]:
         return None
     half = series.where(slice(len(series) // 2, None))
     course = trend(half.values)
     if course is None or not course.rises:
         return None
-    levels = [float(np.median(stretch)) for stretch in np.array_split(half.values, STRETCHES)]
+    levels = [
+        float(np.median(stretch)) for stretch in np.array_split(half.values, MEMORY_STRETCHES)
+    ]
     share = name.startswith(f"{MACHINE.name}/")
-    min_growth = POINTS if share else GROWS.on(trace) * abs(levels[0])
+    min_growth = (
+        2.0 if share else MIN_MEMORY_GROWTH.on(trace) * abs(levels[0])
+    )  # per cent of the memory
     if levels[-1] - levels[0] < min_growth or not all(np.diff(levels) > 0):
         return None
     pace_before, after = (_pace(half.where(p)) for p in np.array_split(np.arange(len(half)), 2))
-    if after <= 0 or after < STEADY * pace_before:
+    # At less than half the pace of the quarter before it flattens.
+    if after <= 0 or after < 0.5 * pace_before:
         return None
-    set_total = TOTAL.on(trace)
-    total = Bound(WHOLE, "all of the machine's memory") if share else None
+    set_total = TOTAL_MEMORY_GIB.on(trace)
+    total = Bound(100.0, "all of the machine's memory") if share else None
     if not share and set_total > 0:
-        total = TOTAL.bound(trace, "default")
-    middle_step = float(np.median(np.array_split(half.steps, STRETCHES)[-1]))
+        total = TOTAL_MEMORY_GIB.bound(trace, "default")
+    middle_step = float(np.median(np.array_split(half.steps, MEMORY_STRETCHES)[-1]))
     return Growth(name, half, levels[-1], middle_step, after, total, "%" if share else " GiB")
 
 
@@ -118,7 +127,7 @@ def _pace(series: Series) -> float:
 
 
 def _finding(trace: Trace, growth: Growth) -> Finding:
-    first = float(np.median(growth.half.values[: max(1, len(growth.half) // STRETCHES)]))
+    first = float(np.median(growth.half.values[: max(1, len(growth.half) // MEMORY_STRETCHES)]))
     first_step, last_step = int(growth.half.steps[0]), int(growth.half.steps[-1])
     full_at = growth.full_at
     within = (
@@ -134,9 +143,9 @@ def _finding(trace: Trace, growth: Growth) -> Finding:
         began=first_step,
         ended=last_step,
         observed=growth.last,
-        bound=growth.total or Bound(first * (1 + GROWS.on(trace)), origin),
+        bound=growth.total or Bound(first * (1 + MIN_MEMORY_GROWTH.on(trace)), origin),
         evidence=(*_forecast(trace, growth), *_describe_preemptions(trace, first_step)),
-        counter=(*_buffer(trace, last_step), *_longer(trace, first_step)),
+        counter=(*_buffer(trace, last_step), *_describe_lengths(trace, first_step)),
     )
 
 
@@ -145,8 +154,8 @@ def _forecast(trace: Trace, growth: Growth) -> tuple[str, ...]:
     last_step, times = int(growth.half.steps[-1]), growth.half.times
     ran = int(growth.half.steps[-1] - growth.half.steps[0])
     if full_at is None or growth.total is None:
-        grew = growth.pace * ran
-        return (f"at this pace it grows by {grew:.2g}{growth.unit} in as many steps again",)
+        rise = growth.pace * ran
+        return (f"at this pace it grows by {rise:.2g}{growth.unit} in as many steps again",)
     hours = ""
     if ran and np.isfinite(times[[0, -1]]).all() and times[-1] > times[0]:
         hours_left = (full_at - last_step) * (times[-1] - times[0]) / ran / 3600
@@ -177,7 +186,7 @@ def _buffer(trace: Trace, last_step: int) -> tuple[str, ...]:
     return (f"the replay buffer fills until {size:,.0f} steps",)
 
 
-def _longer(trace: Trace, first_step: int) -> tuple[str, ...]:
+def _describe_lengths(trace: Trace, first_step: int) -> tuple[str, ...]:
     logged = trace.get(LENGTH_MEAN.name)
     levels = None if logged is None else first_last_change(logged.since(first_step).values)
     if levels is None or levels[1] < 1.1 * levels[0]:
@@ -189,7 +198,7 @@ RULE = Rule(
     name="memory-grows",
     needs=(),
     needs_any=(MEMORY, MACHINE),
-    at_least=LEAST,
+    at_least=MIN_MEMORY_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -202,5 +211,5 @@ RULE = Rule(
         "store numbers, not tensors: detach, or take .item(), before keeping anything",
         "compare two heap snapshots some updates apart",
     ),
-    thresholds=(TOTAL, GROWS),
+    thresholds=(TOTAL_MEMORY_GIB, MIN_MEMORY_GROWTH),
 )

@@ -34,11 +34,10 @@ from rlvitals.rules.going_on import nearly_reaches_budget
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.types import Series, Trace
 
-SHORTEST = Threshold("no-new-rows.seconds", 600.0, "silence that is never too long, seconds")
-TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest
-SPENT = 0.98  # of the budget: the last rows of many a run are never written
-DAY = 86_400.0  # seconds
-LEAST = 10  # rows with a wall time
+MIN_SILENCE_SECONDS = Threshold(
+    "no-new-rows.seconds", 600.0, "silence that is never too long, seconds"
+)
+MIN_TIMED_ROWS = 10  # rows with a wall time
 
 
 def check(trace: Trace) -> Answer:
@@ -47,44 +46,48 @@ def check(trace: Trace) -> Answer:
     recognised = (series for name, series in trace.series.items() if metrics.find(name) is not None)
     if not any(np.isfinite(series.values).any() for series in recognised):
         return Undecided("no row holds a number")
-    if cycle.over or nearly_reaches_budget(trace, SPENT):
+    if cycle.over or nearly_reaches_budget(trace, 0.98):  # many runs never write their last rows
         return Clear()
     silence = cycle.silence
     if trace.budget is None and not cycle.live:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
     if cycle.live is None and silence is None:
         return Undecided("whether the run goes on is not known")
-    if silence is None or not np.isfinite(silence) or (longest := _longest(trace)) is None:
+    if (
+        silence is None
+        or not np.isfinite(silence)
+        or (longest := _find_timed_series(trace)) is None
+    ):
         return Undecided("when the log last grew is not known, or how fast it did")
     return _long_silence(trace, silence, *longest)
 
 
-def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Answer:
-    gaps = np.diff(timed.times)
-    shortest = SHORTEST.on(trace)
-    limit = float(max(TYPICAL * np.median(gaps), LONGEST * gaps.max(), shortest))
+def _long_silence(trace: Trace, silence: float, name: str, series: Series) -> Answer:
+    gaps = np.diff(series.times)
+    shortest = MIN_SILENCE_SECONDS.on(trace)
+    limit = float(max(10.0 * np.median(gaps), 3.0 * gaps.max(), shortest))
     if silence <= limit:
         return Clear()
     return _finding(trace, name, silence, limit)
 
 
-def _longest(trace: Trace) -> tuple[str, Series] | None:
+def _find_timed_series(trace: Trace) -> tuple[str, Series] | None:
     """Return the series with the most wall times, in the order of their times."""
-    timed = {name: s.where(np.isfinite(s.times)) for name, s in trace.series.items()}
+    by_name = {name: s.where(np.isfinite(s.times)) for name, s in trace.series.items()}
     elapsed = trace.get(ELAPSED.name)
-    if elapsed is not None and not any(len(s) >= LEAST for s in timed.values()):
+    if elapsed is not None and not any(len(s) >= MIN_TIMED_ROWS for s in by_name.values()):
         clock = elapsed.finite()  # a clock of its own will do for gaps
-        timed[ELAPSED.name] = Series(clock.steps, clock.values, clock.values)
-    name = max(timed, key=lambda n: len(timed[n]), default=None)
-    if name is None or len(timed[name]) < LEAST:
+        by_name[ELAPSED.name] = Series(clock.steps, clock.values, clock.values)
+    name = max(by_name, key=lambda n: len(by_name[n]), default=None)
+    if name is None or len(by_name[name]) < MIN_TIMED_ROWS:
         return None
-    return name, timed[name].where(np.argsort(timed[name].times, kind="stable"))
+    return name, by_name[name].where(np.argsort(by_name[name].times, kind="stable"))
 
 
 def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
     budget, cycle = trace.budget, trace.lifecycle
     spent = "" if budget is None else f", at {trace.last_step / budget.steps:.0%} of the budget"
-    is_old = silence > DAY and not cycle.live
+    is_old = silence > 86_400.0 and not cycle.live
     process_text = (
         "the process is still there" if cycle.alive else "nothing says that the run ended"
     )
@@ -108,7 +111,7 @@ def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
 
 
 def _format_duration(seconds: float) -> str:
-    for unit, size in (("days", DAY), ("h", 3600.0), ("min", 60.0)):
+    for unit, size in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
@@ -128,5 +131,5 @@ RULE = Rule(
         "resume from the latest checkpoint",
     ),
     verdict="hung",
-    thresholds=(SHORTEST,),
+    thresholds=(MIN_SILENCE_SECONDS,),
 )

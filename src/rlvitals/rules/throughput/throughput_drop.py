@@ -47,99 +47,111 @@ from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, T
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-SPEED = Threshold("throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0)
+MAX_DROPPED_SPEED = Threshold(
+    "throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0
+)
 # Of 800 recorded runs six fell to 0.61-0.67 of their speed for the machine's sake alone.
-HALVED = Threshold("throughput-drop.severe", 0.55, "the same, for a warning", high=1.0)
-GROWN = 0.2  # of what it took before: a phase that grew by less is none that slows the run
-BUSY = Threshold(
+SEVERE_DROPPED_SPEED = Threshold(
+    "throughput-drop.severe", 0.55, "the same, for a warning", high=1.0
+)
+MAX_LOAD_PER_CORE = Threshold(
     "throughput-drop.busy", 1.5, "processes for each core that make a machine slow for all"
 )
-BUSIER = 1.2  # times the load before: a machine that was as busy then is no cause of a change
-LOGGING = 0.1  # of the time: less than this explains no drop by a third
-MEANS = {
+LOAD_GROWTH_FACTOR = 1.2  # x the load before: a machine as busy before is no cause of a change
+PHASE_DESCRIPTIONS = {
     "collect": "simulation, inference or communication",
     "learn": "the optimiser: batches, or the machine it runs on",
 }
-OTHERS = "another job on the machine, or fewer cores"
+OTHER_JOB_CAUSE = "another job on the machine, or fewer cores"
 VARYING_UNITS = ("rows", "epochs", "episodes", "generations", "iterations")
-FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
+FIRST_UPDATE_NAMES = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
 
 
 def check(trace: Trace) -> Answer:
     """Compare the end with the run's own past, from its first update on."""
     # A table's cells are there, and empty, before the first update.
-    logged = [s.finite() for n in FIRST_UPDATE if (s := trace.get(n)) is not None]
+    logged = [s.finite() for n in FIRST_UPDATE_NAMES if (s := trace.get(n)) is not None]
     firsts = [int(s.steps[0]) for s in logged if len(s)]
     counter, unit = _work_counter(trace)
     speed = pace(trace.since(min(firsts)) if firsts else trace, counter)
     if speed is None or len(speed.rates) < LEAST:
         return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
-    split = slow_since(speed, SPEED.on(trace))
+    split = slow_since(speed, MAX_DROPPED_SPEED.on(trace))
     if split is None:
         return Clear()
-    before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
+    rate_before = float(np.median(speed.rates[:split]))
+    rate_after = float(np.median(speed.rates[split:]))
     first_slow_step = int(speed.steps[split - 1])
-    busy = _busy(trace, first_slow_step)
+    busy = _describe_load(trace, first_slow_step)
     # How much an update of a language model has to write is known by its tokens alone, and how
     # much an epoch, an episode or a row of another's loop has to do is not known at all.
-    same_work = trace.profile not in kinds.LANGUAGE and not (
-        trace.step_unit in VARYING_UNITS or (trace.profile is Profile.UNKNOWN and not firsts)
-    )
-    measured = counter is not None or same_work
-    severe = after < HALVED.on(trace) * before and not busy and measured
+    varies = trace.step_unit in VARYING_UNITS or (trace.profile is Profile.UNKNOWN and not firsts)
+    same_work = trace.profile not in kinds.LANGUAGE and not varies
+    is_measured = counter is not None or same_work
+    severe = rate_after < SEVERE_DROPPED_SPEED.on(trace) * rate_before and not busy and is_measured
     return Finding(
-        f"{unit} per second fell from {_plain(before)} to {_plain(after)} and stay there{busy}",
+        f"{unit} per second fell from {_format_rate(rate_before)} to {_format_rate(rate_after)} "
+        f"and stay there{busy}",
         severity=Severity.WARNING if severe else Severity.NOTE,
         metric=_metric_name(trace),
         began=first_slow_step,
         ended=int(speed.steps[-1]),
-        observed=after,
-        bound=SPEED.bound(trace, f"{SPEED.on(trace):.0%} of this run's own speed before", before),
-        curve=Curve(f"{unit} per second", _drawn(speed)),
+        observed=rate_after,
+        bound=MAX_DROPPED_SPEED.bound(
+            trace, f"{MAX_DROPPED_SPEED.on(trace):.0%} of this run's own speed before", rate_before
+        ),
+        curve=Curve(f"{unit} per second", _speed_curve(speed)),
         evidence=(
             f"measured over windows of {speed.seconds:,.3g} s",
             *_bottleneck(trace, first_slow_step),
         ),
-        causes=(OTHERS,) if busy else (),
+        causes=(OTHER_JOB_CAUSE,) if busy else (),
     )
 
 
-def _plain(rate: float) -> str:
+def _format_rate(rate: float) -> str:
     """Write a rate to three digits at least, without an exponent."""
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"  # three digits
 
 
-def _busy(trace: Trace, step: int) -> str:
+def _describe_load(trace: Trace, step: int) -> str:
     """Say in words that the machine became too busy as the run became slow; empty: it did not."""
     load, cores = trace.numbers(LOAD.name), trace.numbers(CORES.name)
     if load is None or cores is None:
         return ""
-    before, after = median(load.until(step).values), median(load.since(step + 1).values)
+    load_before, load_after = median(load.until(step).values), median(load.since(step + 1).values)
     have = cores.values[-1]
-    if before is None or after is None or after < max(BUSY.on(trace) * have, BUSIER * before):
+    if (
+        load_before is None
+        or load_after is None
+        or load_after < max(MAX_LOAD_PER_CORE.on(trace) * have, LOAD_GROWTH_FACTOR * load_before)
+    ):
         return ""
-    return f": the machine was busy, load {after:.0f} on {have:.0f} cores, {before:.0f} before"
+    change = f"load {load_after:.0f} on {have:.0f} cores, {load_before:.0f} before"
+    return f": the machine was busy, {change}"
 
 
 def _bottleneck(trace: Trace, step: int) -> Iterable[str]:
     """Name the phase of an iteration that takes longer since then, and what recording takes."""
     slower = []
     for name, series in trace.family(PHASE_TIME.name).items():
-        before, after = median(series.until(step).values), median(series.since(step + 1).values)
-        if before is not None and after is not None:
-            slower.append((after - before, before, after, name))
+        time_before = median(series.until(step).values)
+        time_after = median(series.since(step + 1).values)
+        if time_before is not None and time_after is not None:
+            slower.append((time_after - time_before, time_before, time_after, name))
     if slower:
-        grown, before, after, name = max(slower)
-        means = MEANS.get(name, "")
-        durations = f"{after:.3g} s of an iteration, {before:.3g} s before"
-        if grown > GROWN * max(before, 1e-9):
+        growth, time_before, time_after, name = max(slower)
+        means = PHASE_DESCRIPTIONS.get(name, "")
+        durations = f"{time_after:.3g} s of an iteration, {time_before:.3g} s before"
+        if growth > 0.2 * max(time_before, 1e-9):  # a phase that grew less does not slow the run
             yield f"the bottleneck is {name}: {durations}{f' ({means})' if means else ''}"
         else:
             yield f"no phase takes much longer; most of all {name}: {durations}"
-    recorded = trace.get(RECORDER_SHARE.name)
-    share = None if recorded is None else median(recorded.since(step + 1).values)
+    recorder_share = trace.get(RECORDER_SHARE.name)
+    share = None if recorder_share is None else median(recorder_share.since(step + 1).values)
     if share is not None:
-        comment = "which may explain it" if share > LOGGING else "too little to explain it"
+        # Less explains no drop by a third.
+        comment = "which may explain it" if share > 0.1 else "too little to explain it"
         yield f"recording takes {share:.1%} of the time, {comment}"
 
 
@@ -150,8 +162,8 @@ def _work_counter(trace: Trace) -> tuple[Series | None, str]:
     if (total := _enough_points(trace, TOKENS.name)) is not None:
         return total, "tokens"
     for name, unit in ((TOKENS_NEW.name, "tokens"), (LENGTH_MEAN.name, "tokens of each response")):
-        if (new := _enough_points(trace, name)) is not None:
-            return Series(new.steps, new.times, np.cumsum(new.values)), unit
+        if (counter := _enough_points(trace, name)) is not None:
+            return Series(counter.steps, counter.times, np.cumsum(counter.values)), unit
     return None, trace.step_unit
 
 
@@ -161,7 +173,7 @@ def _enough_points(trace: Trace, name: str) -> Series | None:
     return points if points is not None and len(points) > LEAST else None
 
 
-def _drawn(speed: Pace) -> Series:
+def _speed_curve(speed: Pace) -> Series:
     return Series(speed.steps, np.full(len(speed.rates), np.nan), speed.rates)
 
 
@@ -179,7 +191,7 @@ RULE = Rule(
     check=check,
     doc=__doc__,
     causes=(
-        OTHERS,
+        OTHER_JOB_CAUSE,
         "memory pressure: swapping, a growing buffer",
         "logging or checkpointing that costs more with every row",
         "the environment became slower: longer episodes, a leak",
@@ -190,5 +202,5 @@ RULE = Rule(
         "log less often, and append instead of rewriting",
     ),
     explained_by=("response-length-explodes",),
-    thresholds=(SPEED, HALVED, BUSY),
+    thresholds=(MAX_DROPPED_SPEED, SEVERE_DROPPED_SPEED, MAX_LOAD_PER_CORE),
 )

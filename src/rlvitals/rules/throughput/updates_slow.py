@@ -34,12 +34,14 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-SPEED = Threshold("updates-slow.speed", SLOWER, "part of the run's own speed before", high=1.0)
-WAITING = Threshold(
+MAX_SLOWED_SPEED = Threshold(
+    "updates-slow.speed", SLOWER, "part of the run's own speed before", high=1.0
+)
+MAX_COLLECTING_SHARE = Threshold(
     "updates-slow.waiting", 0.5, "share of the time that collecting data takes", high=1.0
 )
-COLLECTS = ("sample", "collect", "rollout", "generation", "env")
-LEARNS = ("grad", "learn", "update", "train", "optimize")
+COLLECTING_PHASES = ("sample", "collect", "rollout", "generation", "env")
+LEARNING_PHASES = ("grad", "learn", "update", "train", "optimize")
 
 
 def check(trace: Trace) -> Answer:
@@ -47,13 +49,13 @@ def check(trace: Trace) -> Answer:
     waits = _waits(trace)
     if isinstance(waits, Finding):
         return waits
-    slowed = _slower_updates(trace) or waits
-    return slowed or Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
+    finding = _slower_updates(trace) or waits
+    return finding or Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
 
 
 def _waits(trace: Trace) -> Answer | None:
     """Compare the share of the time that collecting takes with the run's own past."""
-    split = _split(trace)
+    split = _collecting_share(trace)
     if split is None:
         return None
     name, collecting = split
@@ -61,20 +63,22 @@ def _waits(trace: Trace) -> Answer | None:
     width = max(len(collecting) // WINDOWS, 1)
     shares = block_means(collecting.values, width)
     steps = collecting.steps[::-width][::-1][-len(shares) :]
-    slow_index = slow_since(Pace(steps, 1 - shares, np.nan), SPEED.on(trace))
+    slow_index = slow_since(Pace(steps, 1 - shares, np.nan), MAX_SLOWED_SPEED.on(trace))
     if slow_index is None:
         return Clear()
-    before, after = float(np.median(shares[:slow_index])), float(np.median(shares[slow_index:]))
-    if after <= WAITING.on(trace):
+    share_before = float(np.median(shares[:slow_index]))
+    share_after = float(np.median(shares[slow_index:]))
+    if share_after <= MAX_COLLECTING_SHARE.on(trace):
         return Clear()
     return Finding(
-        f"collecting data takes {after:.0%} of the time, {before:.0%} before, learning the rest",
+        f"collecting data takes {share_after:.0%} of the time, {share_before:.0%} before, "
+        "learning the rest",
         severity=Severity.NOTE,
         metric=name,
         began=int(steps[slow_index - 1]),
         ended=int(steps[-1]),
-        observed=after,
-        bound=WAITING.bound(trace, "default: half of the time"),
+        observed=share_after,
+        bound=MAX_COLLECTING_SHARE.bound(trace, "default: half of the time"),
         curve=Curve(
             "share of the time that collecting takes",
             Series(steps, np.full(len(shares), np.nan), shares),
@@ -82,15 +86,15 @@ def _waits(trace: Trace) -> Answer | None:
     )
 
 
-def _split(trace: Trace) -> tuple[str, Series] | None:
+def _collecting_share(trace: Trace) -> tuple[str, Series] | None:
     """Name the longest phase that collects data, and give the share of the time it takes.
 
     The time is that of this phase and the longest that learns.
     """
     name = PHASE_TIME.name if trace.family(PHASE_TIME.name) else PHASE_SHARE.name
     phases = {k: s.finite() for k, s in trace.family(name).items()}
-    collect = _longest(phases, COLLECTS)
-    learn = _longest(phases, LEARNS)
+    collect = _find_longest_phase(phases, COLLECTING_PHASES)
+    learn = _find_longest_phase(phases, LEARNING_PHASES)
     if not collect or not learn:
         return None
     first = phases[collect].where(np.isin(phases[collect].steps, phases[learn].steps))
@@ -101,7 +105,7 @@ def _split(trace: Trace) -> tuple[str, Series] | None:
     return f"{name}/{collect}", Series(first.steps, first.times, first.values / total)
 
 
-def _longest(phases: Mapping[str, Series], names: tuple[str, ...]) -> str:
+def _find_longest_phase(phases: Mapping[str, Series], names: tuple[str, ...]) -> str:
     """Return the phase of these names that takes longest in the median; "" for none."""
     times = {k: median(s.values) or 0.0 for k, s in phases.items() if k.startswith(names)}
     longest = max(times, key=lambda k: (times[k], k), default="")
@@ -113,19 +117,22 @@ def _slower_updates(trace: Trace) -> Answer | None:
     speed = None if updates is None or not len(updates) else pace(trace, updates.finite())
     if speed is None or len(speed.rates) < LEAST:
         return None
-    split = slow_since(speed, SPEED.on(trace))
+    split = slow_since(speed, MAX_SLOWED_SPEED.on(trace))
     if split is None:
         return Clear()
-    before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
+    rate_before = float(np.median(speed.rates[:split]))
+    rate_after = float(np.median(speed.rates[split:]))
     return Finding(
-        f"updates per second fell from {before:,.3g} to {after:,.3g} and stay there",
+        f"updates per second fell from {rate_before:,.3g} to {rate_after:,.3g} and stay there",
         severity=Severity.NOTE,
         metric=UPDATES.name,
         began=int(speed.steps[split - 1]),
         ended=int(speed.steps[-1]),
-        observed=after,
-        bound=SPEED.bound(
-            trace, f"{SPEED.on(trace):.0%} of this run's own speed before", scale=before
+        observed=rate_after,
+        bound=MAX_SLOWED_SPEED.bound(
+            trace,
+            f"{MAX_SLOWED_SPEED.on(trace):.0%} of this run's own speed before",
+            scale=rate_before,
         ),
         curve=Curve(
             "updates per second",
@@ -151,5 +158,5 @@ RULE = Rule(
         "profile one iteration",
     ),
     explained_by=("throughput-drop", "response-length-explodes"),
-    thresholds=(SPEED, WAITING),
+    thresholds=(MAX_SLOWED_SPEED, MAX_COLLECTING_SHARE),
 )

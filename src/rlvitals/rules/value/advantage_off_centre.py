@@ -37,11 +37,10 @@ from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import standing
 from rlvitals.types import Series, Trace
 
-LIMIT = Threshold(
+MAX_MEAN_DEVIATIONS = Threshold(
     "advantage-off-centre.deviations", 0.5, "standard deviations of the mean advantage from 0"
 )
-PERSISTENT = 0.75  # share of a window
-WHITE = 0.02  # this near to mean 0 and standard deviation 1 throughout, they are normalised
+MAX_NORMALISED_DEVIATION = 0.02  # from mean 0 and sd 1, throughout, for normalised advantages
 
 
 def check(trace: Trace) -> Answer:
@@ -53,7 +52,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few updates hold both mean and spread", (ADVANTAGE_STD.name,))
     for sign in (1.0, -1.0):
         side = Series(offsets.steps, offsets.times, sign * offsets.values)
-        stretch = above(side, LIMIT.on(trace), share=PERSISTENT)
+        stretch = above(side, MAX_MEAN_DEVIATIONS.on(trace), share=0.75)  # of a window
         if stretch is not None and stretch.share >= LASTING:
             return _weigh_finding(trace, offsets, stretch)
     return Clear()
@@ -62,9 +61,11 @@ def check(trace: Trace) -> Answer:
 def _offsets(trace: Trace) -> Series | None:
     """Return mean / standard deviation, update by update; None where they are normalised."""
     mean, spread = trace[ADVANTAGE_MEAN.name].finite(), trace[ADVANTAGE_STD.name].finite()
-    _, ours, theirs = np.intersect1d(mean.steps, spread.steps, return_indices=True)
-    mean, spread = mean.where(ours), spread.where(theirs)
-    white = (np.abs(mean.values) < WHITE) & (np.abs(spread.values - 1) < WHITE)
+    _, mean_rows, spread_rows = np.intersect1d(mean.steps, spread.steps, return_indices=True)
+    mean, spread = mean.where(mean_rows), spread.where(spread_rows)
+    white = (np.abs(mean.values) < MAX_NORMALISED_DEVIATION) & (
+        np.abs(spread.values - 1) < MAX_NORMALISED_DEVIATION
+    )
     if len(mean) and white.all():
         return None
     mean, sd = mean.where(spread.values > 0), spread.values[spread.values > 0]
@@ -87,7 +88,7 @@ def _weigh_finding(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:
         began=stretch.start,
         ended=stretch.end,
         observed=middle,
-        bound=LIMIT.bound(trace, "default: half a standard deviation"),
+        bound=MAX_MEAN_DEVIATIONS.bound(trace, "default: half a standard deviation"),
         limit_on_curve=False,
         evidence=evidence,
     )
@@ -110,5 +111,5 @@ RULE = Rule(
     ),
     profiles=kinds.ACTOR_CRITIC,
     explained_by=("value-loss-explosion", "critic-explains-nothing", "value-drifts-from-return"),
-    thresholds=(LIMIT,),
+    thresholds=(MAX_MEAN_DEVIATIONS,),
 )

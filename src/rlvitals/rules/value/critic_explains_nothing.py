@@ -69,47 +69,44 @@ from rlvitals.rules.untrained import find_constant_error, find_useless_critic
 from rlvitals.types import Profile, Series, Trace
 
 Array = NDArray[np.float64]
-ESTIMATES = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
+EXPLAINED_VARIANCE_METRICS = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 
 # Healthy critics pass it once they learn.
-LIMIT = Threshold(
+MIN_EXPLAINED_VARIANCE = Threshold(
     "critic-explains-nothing.explained", 0.1, "explained variance", low=-float("inf"), high=1.0
 )
 # Healthy critics that learned late end between 0.56 and 0.97.
-LEARNED = 0.5  # explained variance of the last updates: with more, a note at most
 # Below it, A2C's healthy runs stay at 0.
-SAMPLES = Threshold(
+MIN_ESTIMATE_SAMPLES = Threshold(
     "critic-explains-nothing.samples", 256.0, "samples of each estimate: with fewer, a note at most"
 )
-ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
-WORSE = -0.01  # clearly below 0, where a constant would stand
-ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
+UNDEFINED_EXPLAINED_VARIANCE = -1e3  # a lower value was divided by a variance of nearly 0
 
 
 def check(trace: Trace) -> Answer:
     """Ask whether the critic learned at all; then find a lasting stretch of low values."""
     if trace.profile is Profile.OFF_POLICY:
         return find_constant_error(trace)
-    metric = next((metric for metric in ESTIMATES if metric.name in trace), None)
+    metric = next((metric for metric in EXPLAINED_VARIANCE_METRICS if metric.name in trace), None)
     if metric is None:
         return Undecided(f"{EXPLAINED_VARIANCE.name} is not logged", (EXPLAINED_VARIANCE.name,))
     logged = trace[metric.name].finite()
-    untrained = find_useless_critic(trace, metric.name, logged, LIMIT)
+    untrained = find_useless_critic(trace, metric.name, logged, MIN_EXPLAINED_VARIANCE)
     return untrained or _stretch(trace, metric.name, logged)
 
 
 def _stretch(trace: Trace, metric: str, logged: Series) -> Answer:
     """Find a lasting stretch of low explained variance, then ask the outcome."""
-    judged = _where_returns_vary(trace, logged)
+    meaningful = _where_returns_vary(trace, logged)
     if standing(trace).state == "at its ceiling":
         return Clear()
-    if len(judged) < SHORT_WINDOW:
+    if len(meaningful) < SHORT_WINDOW:
         return Undecided("returns hardly vary: there is no variance to explain")
-    stretch = below(judged, LIMIT.on(trace))
-    if stretch is None or stretch.share * len(judged) < LASTING * len(logged):
+    stretch = below(meaningful, MIN_EXPLAINED_VARIANCE.on(trace))
+    if stretch is None or stretch.share * len(meaningful) < LASTING * len(logged):
         return Clear()
-    during = stretch.of(judged).values
-    if float(np.median(during)) >= LIMIT.on(trace):
+    during = stretch.of(meaningful).values
+    if float(np.median(during)) >= MIN_EXPLAINED_VARIANCE.on(trace):
         return Clear()  # low at either end, better in between
     return _weigh_finding(trace, metric, logged, during, stretch)
 
@@ -118,11 +115,11 @@ def _weigh_finding(
     trace: Trace, metric: str, logged: Series, during: Array, stretch: Stretch
 ) -> Answer:
     """Ask whether there was anything to explain, from enough samples, and what came of it."""
-    if _all_alike(trace, stretch):
+    if _is_constant_outcome(trace, stretch):
         return Undecided("the outcome is constant: there is no variance to explain")
     trend = standing(trace, since=stretch.start, until=stretch.end)
     samples = _samples(trace)
-    small_sample = samples is not None and samples < SAMPLES.on(trace)
+    small_sample = samples is not None and samples < MIN_ESTIMATE_SAMPLES.on(trace)
     if small_sample and weigh.content(trend):
         return Clear()
     if small_sample and trend.state == "unknown":
@@ -133,25 +130,26 @@ def _weigh_finding(
     finding = _finding(
         trace, metric, during, stretch, trend, trend_since, samples if small_sample else None
     )
-    late = float(np.median(logged.values[-SHORT_WINDOW:]))
-    if stretch.goes_on or late < LEARNED:
+    last = float(np.median(logged.values[-SHORT_WINDOW:]))
+    if stretch.goes_on or last < 0.5:  # explained variance of the last updates: a note at most
         return finding
-    caught_up = f"it is over: the last {SHORT_WINDOW} explain {late:.2g}"
+    caught_up = f"it is over: the last {SHORT_WINDOW} explain {last:.2g}"
     return replace(finding, severity=Severity.NOTE, counter=(*finding.counter, caught_up))
 
 
 def _where_returns_vary(trace: Trace, values: Series) -> Series:
     """Leave out the points at which explained variance divides by almost nothing."""
-    values = values.where(values.values > ABSURD)
+    values = values.where(values.values > UNDEFINED_EXPLAINED_VARIANCE)
     loss = trace.get(LOSS.name)
     if loss is None or not len(loss := loss.finite()):
         return values
-    small = loss.values < ALIKE * np.maximum.accumulate(loss.values)
+    # Below a ten-thousandth of its highest level little variance is left to explain.
+    is_small = loss.values < 1e-4 * np.maximum.accumulate(loss.values)
     rows = np.searchsorted(loss.steps, values.steps, side="right") - 1
-    return values.where(~small[np.maximum(rows, 0)])
+    return values.where(~is_small[np.maximum(rows, 0)])
 
 
-def _all_alike(trace: Trace, stretch: Stretch) -> bool:
+def _is_constant_outcome(trace: Trace, stretch: Stretch) -> bool:
     picked = outcome(trace)
     if picked is None:
         return False
@@ -182,7 +180,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
         severity = Severity.NOTE  # every critic starts so, and every outcome
         counter = (*counter, reason)
     negative = float((during < 0).mean())
-    if (during < WORSE).any():
+    if (during < -0.01).any():  # below 0, which predicting a constant gives
         evidence = (*evidence, f"worse than a constant, below 0, in {negative:.0%} of them")
     every = stretch.of(trace[metric].finite())
     qualifier = "" if during.size == len(every) else " in which returns vary"
@@ -194,7 +192,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
         began=stretch.start,
         ended=stretch.end,
         observed=middle,
-        bound=LIMIT.bound(trace, "default"),
+        bound=MIN_EXPLAINED_VARIANCE.bound(trace, "default"),
         evidence=evidence,
         counter=counter,
     )
@@ -211,7 +209,7 @@ def _samples(trace: Trace) -> float | None:
 RULE = Rule(
     name="critic-explains-nothing",
     needs=(),
-    needs_any=(*ESTIMATES, LOSS, TOTAL_LOSS),
+    needs_any=(*EXPLAINED_VARIANCE_METRICS, LOSS, TOTAL_LOSS),
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
@@ -240,6 +238,10 @@ RULE = Rule(
         "value-loss-explosion",
         "value-clip-high",
     ),
-    thresholds=(LIMIT, SAMPLES, persistence("critic-explains-nothing", 0.25)),
+    thresholds=(
+        MIN_EXPLAINED_VARIANCE,
+        MIN_ESTIMATE_SAMPLES,
+        persistence("critic-explains-nothing", 0.25),
+    ),
     persists=persistence("critic-explains-nothing", 0.25),  # a slow start is as flat
 )

@@ -30,7 +30,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
-from rlvitals.rules.known_task import environment
+from rlvitals.rules.known_task import DEFAULT_GAMMA, environment
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -46,10 +46,7 @@ from rlvitals.rules.standing import LEAST, outcome, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
-SHORT = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
-FITTED = 0.01  # of the loss's early level
-CLOSE = 0.02  # of |Q|: as good a fit, where the loss was small from the start
-GAMMA = 0.99  # the usual one, where the run's is not known
+MIN_Q_SHARE = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
 
 
 def check(trace: Trace) -> Answer:
@@ -59,12 +56,13 @@ def check(trace: Trace) -> Answer:
     if expected is None:
         return Undecided(origin, (EPISODE_LENGTH.name, "gamma"))
     loss, q = trace[LOSS.name].finite(), trace[Q_MEAN.name].finite()
-    first, late = start(loss), median(loss.since(half).values)
+    first, last = start(loss), median(loss.since(half).values)
     size = median(np.abs(q.since(half).values))
-    if first is None or late is None or size is None:
+    if first is None or last is None or size is None:
         return Undecided("too few updates in the second half", (LOSS.name, Q_MEAN.name))
-    limit = SHORT.bound(trace, f"{SHORT.on(trace):.0%} of {origin}", expected)
-    if late > max(FITTED * first, (CLOSE * size) ** 2) or size > limit.value:
+    limit = MIN_Q_SHARE.bound(trace, f"{MIN_Q_SHARE.on(trace):.0%} of {origin}", expected)
+    # A loss of 1 % of its start, or errors of 2 % of |Q|, is a fit.
+    if last > max(0.01 * first, (0.02 * size) ** 2) or size > limit.value:
         return Clear()
     trend = standing(trace)
     if weigh.content(trend):
@@ -72,7 +70,7 @@ def check(trace: Trace) -> Answer:
     if not trend.stalls:
         return Undecided(f"the critic fits its targets, but {trend.sentence}", ("outcome/return",))
     return Finding(
-        f"the critic fits its targets ({late:.2g} of loss, {first:.2g} at the start), but they say "
+        f"the critic fits its targets ({last:.2g} of loss, {first:.2g} at the start), but they say "
         f"nothing of returns: |Q| is {size:.3g} where rewards add up to {expected:.4g}",
         severity=Severity.WARNING,
         metric=Q_MEAN.name,
@@ -88,15 +86,15 @@ def _expect_value(trace: Trace, half: int) -> tuple[float | None, str]:
     """Return the discounted sum of the policy's own rewards, and how it is known."""
     picked, lengths = outcome(trace), trace.get(EPISODE_LENGTH.name)
     env, set_gamma = environment(trace), trace.number("gamma")
-    gamma = GAMMA if set_gamma is None or not 0 <= set_gamma <= 1 else set_gamma
-    earned = None if picked is None else median(np.abs(picked[1].since(half).values))
+    gamma = DEFAULT_GAMMA if set_gamma is None or not 0 <= set_gamma <= 1 else set_gamma
+    typical_return = None if picked is None else median(np.abs(picked[1].since(half).values))
     length = None if lengths is None else median(lengths.since(half).finite().values)
     if length is None and env is not None and env.horizon:
         length = float(env.horizon)
-    if not earned or not length:
+    if not typical_return or not length:
         return None, "the length of an episode, or its return, is not known"
     ahead = length if gamma >= 1 else min(length, 1.0 / (1.0 - gamma))
-    return earned / length * ahead, f"the rewards of {ahead:g} steps"
+    return typical_return / length * ahead, f"the rewards of {ahead:g} steps"
 
 
 RULE = Rule(
@@ -119,6 +117,6 @@ RULE = Rule(
         "impossible-value",
     ),
     verdict="stalled",
-    thresholds=(SHORT, persistence("critic-target-frozen", 0.25)),
+    thresholds=(MIN_Q_SHARE, persistence("critic-target-frozen", 0.25)),
     persists=persistence("critic-target-frozen", 0.25),  # a slow start is as flat
 )

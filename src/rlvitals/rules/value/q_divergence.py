@@ -42,23 +42,20 @@ from rlvitals.metrics.catalogue.optimiser import LOSS as TRAINING_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
-from rlvitals.rules.known_task import environment
+from rlvitals.rules.known_task import DEFAULT_GAMMA, environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start
 from rlvitals.rules.standing import LEAST, outcome, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-BEYOND = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's returns allow")
-ERROR = Threshold("q-divergence.error", 0.25, "typical TD error over the largest |return|")
-SEVERE = 10.0  # x the limit: no return of any kind
-GREW = 3.0  # x the lowest level of a TD error's ten points
-MIN_ERROR_RATIO = 2.0  # x the root mean square of the returns
-GROWING = 1.2  # x the middle of the run
-GAMMA = 0.99  # the usual one, where the run's is not known
-DIMENSIONS = 20.0  # more than most action spaces have, where the environment is not known
-LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1]
-FEW = 5
+Q_LIMIT_FACTOR = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's returns allow")
+MAX_TD_ERROR_SHARE = Threshold(
+    "q-divergence.error", 0.25, "typical TD error over the largest |return|"
+)
+MIN_TD_ERROR_GROWTH = 3.0  # x the lowest level of ten points
+MIN_TD_ERROR_RATIO = 2.0  # x the root mean square of the returns
+MIN_Q_POINTS = 5
 
 
 def check(trace: Trace) -> Answer:
@@ -75,17 +72,17 @@ def check(trace: Trace) -> Answer:
 
 
 def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
-    allowed, origin = _largest_q(trace, largest)
-    limit = BEYOND.bound(trace, f"{BEYOND.on(trace):g} x {origin}", allowed)
+    largest_q, origin = _largest_q(trace, largest)
+    limit = Q_LIMIT_FACTOR.bound(trace, f"{Q_LIMIT_FACTOR.on(trace):g} x {origin}", largest_q)
     size = Series(q.steps, q.times, np.abs(q.values))
     stretch = last_stretch_above(size, limit.value)
-    if stretch is None or len(size.since(stretch.start)) < FEW:
+    if stretch is None or len(size.since(stretch.start)) < MIN_Q_POINTS:
         return Clear()
     trend = standing(trace, since=stretch.start)
     trend = standing(trace) if trend.state == "unknown" else trend
     if not (_grows(size) or trend.stalls):
         return Clear()  # optimism that shrinks
-    severe = stretch.worst > SEVERE * limit.value
+    severe = stretch.worst > 10.0 * limit.value  # x the limit: no kind of return is as large
     evidence, counter = weigh.sides(trend)
     return Finding(
         f"Q values diverge: {q.values[-1]:.4g} on average, where returns never exceeded "
@@ -108,7 +105,7 @@ def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
 def _largest_q(trace: Trace, largest: float) -> tuple[float, str]:
     """Return the largest |Q| that this run's returns allow, and how that is known."""
     env, set_gamma = environment(trace), trace.number("gamma")
-    gamma = GAMMA if set_gamma is None or not 0 <= set_gamma < 1 else set_gamma
+    gamma = DEFAULT_GAMMA if set_gamma is None or not 0 <= set_gamma < 1 else set_gamma
     lengths = trace.get(EPISODE_LENGTH.name)
     length = median(lengths.finite().values) if lengths is not None else None
     if not length and env is not None and env.horizon:
@@ -117,19 +114,21 @@ def _largest_q(trace: Trace, largest: float) -> tuple[float, str]:
     origin = f"the largest |return|, {largest:.4g}"
     if for_ever > largest:
         origin = f"its reward per step for ever, {for_ever:.4g} at gamma {gamma:g}"
-    allowed = max(largest, for_ever)
+    largest_q = max(largest, for_ever)
     coef = trace.get(ENTROPY_COEF.name)
     if coef is not None and len(coef := coef.finite()):
-        count = env.action_dim if env is not None and env.action_dim else DIMENSIONS
-        bonus = float(np.abs(coef.values).max()) * count * LN2 / (1.0 - gamma)
-        allowed, origin = allowed + bonus, f"{origin}, and an entropy bonus of {bonus:.3g}"
-    return allowed, origin
+        # More than most action spaces have.
+        count = env.action_dim if env is not None and env.action_dim else 20.0
+        # Nats per dimension of a uniform action in [-1, 1].
+        bonus = float(np.abs(coef.values).max()) * count * math.log(2) / (1.0 - gamma)
+        largest_q, origin = largest_q + bonus, f"{origin}, and an entropy bonus of {bonus:.3g}"
+    return largest_q, origin
 
 
 def _grows(size: Series) -> bool:
     third = max(len(size) // 3, 1)
-    middle, last = median(size.values[third : 2 * third]), median(size.values[-FEW:])
-    return middle is not None and last is not None and last > GROWING * middle
+    middle, last = median(size.values[third : 2 * third]), median(size.values[-MIN_Q_POINTS:])
+    return middle is not None and last is not None and last > 1.2 * middle  # x its middle
 
 
 def _by_error(trace: Trace, largest: float) -> Answer:
@@ -144,11 +143,16 @@ def _by_error(trace: Trace, largest: float) -> Answer:
     name, errors = name_and_errors
     tops = np.lib.stride_tricks.sliding_window_view(errors.values, SHORT_WINDOW)
     lowest, first = float(np.median(tops, axis=1).min()), start(errors) or 0.0
-    limit = ERROR.bound(trace, f"{ERROR.on(trace):.0%} of the largest |return|", largest)
+    limit = MAX_TD_ERROR_SHARE.bound(
+        trace, f"{MAX_TD_ERROR_SHARE.on(trace):.0%} of the largest |return|", largest
+    )
     stretch = last_stretch_above(errors, limit.value)
-    last = float(np.median(errors.values[-FEW:]))
-    grew = last >= GREW * lowest or lowest >= MIN_ERROR_RATIO * _root_mean_square(trace)
-    if stretch is None or len(errors.since(stretch.start)) < FEW or not grew:
+    last = float(np.median(errors.values[-MIN_Q_POINTS:]))
+    has_grown = (
+        last >= MIN_TD_ERROR_GROWTH * lowest
+        or lowest >= MIN_TD_ERROR_RATIO * _root_mean_square(trace)
+    )
+    if stretch is None or len(errors.since(stretch.start)) < MIN_Q_POINTS or not has_grown:
         return Clear()
     trend = standing(trace, since=stretch.start)
     trend = standing(trace) if trend.state == "unknown" else trend
@@ -219,5 +223,5 @@ RULE = Rule(
         "impossible-value",
     ),
     verdict="unstable",
-    thresholds=(BEYOND, ERROR),
+    thresholds=(Q_LIMIT_FACTOR, MAX_TD_ERROR_SHARE),
 )

@@ -32,7 +32,7 @@ from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
-SHARE = Threshold(
+MAX_VALUE_CLIP_FRACTION = Threshold(
     "value-clip-high.share",
     0.3,
     "share of values clipped; where it is not set, the healthy range of that kind of training",
@@ -43,10 +43,10 @@ SHARE = Threshold(
 def check(trace: Trace) -> Answer:
     """Find a stretch above the healthy band."""
     clipped = trace[CLIP_FRACTION.name]
-    band_limit = SHARE.name not in trace.thresholds and CLIP_FRACTION.band(trace.profile).ceiling(
-        trace
-    )
-    bound = band_limit or SHARE.bound(trace, "default")
+    band_limit = MAX_VALUE_CLIP_FRACTION.name not in trace.thresholds and CLIP_FRACTION.band(
+        trace.profile
+    ).ceiling(trace)
+    bound = band_limit or MAX_VALUE_CLIP_FRACTION.bound(trace, "default")
     stretch = above(clipped, bound.value)
     if stretch is None:
         return Clear()
@@ -86,5 +86,5 @@ RULE = Rule(
         "reward-spread-grows",
         "value-loss-explosion",
     ),
-    thresholds=(SHARE,),
+    thresholds=(MAX_VALUE_CLIP_FRACTION,),
 )

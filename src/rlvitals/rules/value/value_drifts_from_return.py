@@ -38,13 +38,11 @@ from rlvitals.types import Profile, Series, Trace
 
 Array = NDArray[np.float64]
 
-LIMIT = Threshold(
+MAX_VALUE_DRIFT = Threshold(
     "value-drifts-from-return.deviations",
     1.0,
     "standard deviations between mean value and mean return",
 )
-CAP = 10.0  # standard deviations: beyond, the loss is measured after the update and says no more
-PERSISTENT = 0.75  # share of a window: a critic that catches up now and then does not drift
 
 
 def check(trace: Trace) -> Answer:
@@ -56,7 +54,8 @@ def check(trace: Trace) -> Answer:
         )
     if len(drifts) < SHORT_WINDOW:
         return Undecided("too few updates hold both means", (MEAN.name, RETURN_MEAN.name))
-    stretch = above(drifts, LIMIT.on(trace), share=PERSISTENT)
+    # Share of a window: a critic that catches up at times does not drift.
+    stretch = above(drifts, MAX_VALUE_DRIFT.on(trace), share=0.75)
     if stretch is None or not (stretch.goes_on or stretch.share >= LASTING):
         return Clear()
     during = stretch.of(drifts).values
@@ -75,7 +74,7 @@ def check(trace: Trace) -> Answer:
         began=stretch.start,
         ended=stretch.end,
         observed=middle,
-        bound=LIMIT.bound(trace, "default: one standard deviation"),
+        bound=MAX_VALUE_DRIFT.bound(trace, "default: one standard deviation"),
         limit_on_curve=False,
         evidence=evidence,
         counter=counter,
@@ -93,11 +92,12 @@ def _drifts(trace: Trace) -> Series | None:
         elif (loss := trace.get(LOSS.name)) and "half" in trace.measured[LOSS.name].how:
             # mean((V - R)^2) is the variance of the errors and the square of their mean. Where
             # the loss is measured after the update, too little may be left: then drift is all.
-            squared = 2 * _last_values(means, loss)
-            variance = np.maximum(squared - gap * gap, 1e-6 * squared)
+            squared_errors = 2 * _last_values(means, loss)
+            variance = np.maximum(squared_errors - gap * gap, 1e-6 * squared_errors)
         else:
             return None
-        ratio = np.minimum(gap / np.sqrt(variance), CAP)
+        # A larger ratio means a loss measured after the update.
+        ratio = np.minimum(gap / np.sqrt(variance), 10.0)
     return Series(means.steps, means.times, ratio).where(variance > 0).finite()
 
 
@@ -138,5 +138,5 @@ RULE = Rule(
         "value-clip-high",
         "value-loss-explosion",
     ),
-    thresholds=(LIMIT,),
+    thresholds=(MAX_VALUE_DRIFT,),
 )

@@ -51,28 +51,25 @@ from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.falling import fall, with_it
+from rlvitals.rules.falling import fall, falls_by
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
+from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-Array = NDArray[np.float64]
-
 # Healthy runs pass it on single points only.
-FACTOR = Threshold(
+VALUE_LOSS_FACTOR = Threshold(
     "value-loss-explosion.factor", 4.0, "x the recent median of the value loss", low=1.0
 )
-HIGHEST = 3.0  # x the highest recent median so far: a converged critic's first error is none
-PAST = 20  # points of the recent median
-LEAST = 10  # points before any is judged: a critic that starts is wrong
-RUN_OF, WITHIN = 5, 10  # this many of successive points: no outlier
-NEAR = 5  # points around a jump in which KL may answer for it
-SMALL = 1e-3  # x the square of the largest return: an error of 3 % of it
-SCALE_JUMP = 10.0  # x within 5 points: the return's scale itself changed
+PEAK_FACTOR = 3.0  # x the highest median so far: a converged critic's first error is no fault
+PAST_POINTS = 20  # points of the recent median
+MIN_HISTORY = 10  # points before the first that is judged: a critic is wrong at its start
+CROWD_POINTS, CROWD_WINDOW = 5, 10  # so many points of a window are no outlier
+SIDE_POINTS = 5  # points on each side of a jump in which KL may explain it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +84,11 @@ def check(trace: Trace) -> Answer:
     """Find points above both limits, then a witness for them."""
     series = trace[LOSS.name].finite()
     scale = _scale(trace, series)
-    limit, by_scale = _limits(series.values, scale, FACTOR.on(trace))
+    limit, by_scale = _limits(series.values, scale, VALUE_LOSS_FACTOR.on(trace))
     above = np.flatnonzero(series.values > np.maximum(limit, _smallest_loss(trace, scale)))
     findings: list[Finding] = []
     for event, end in _events(series, above):
-        jump = _Jump(event, crowd(event, RUN_OF, WITHIN))
+        jump = _Jump(event, crowd(event, CROWD_POINTS, CROWD_WINDOW))
         if (finding := _report_jumps(trace, series, jump, limit, end)) is not None:
             findings.append(finding)
     if findings:
@@ -113,13 +110,13 @@ def _report_growth(trace: Trace, series: Series) -> Finding | None:
     lowest = int(levels[:-width].argmin())
     last = float(np.median(values[-max(len(values) // 5, 3) :]))
     returns = Series(picked[1].steps, picked[1].times, np.abs(picked[1].values))
-    level = median(returns.until(int(series.steps[lowest + width - 1])).tail(LEAST).values)
-    late = returns.since(int(series.steps[len(values) // 2])).values
-    if level is None or not late.size or not late.any() or last <= 0:
+    level = median(returns.until(int(series.steps[lowest + width - 1])).tail(MIN_HISTORY).values)
+    late_returns = returns.since(int(series.steps[len(values) // 2])).values
+    if level is None or not late_returns.size or not late_returns.any() or last <= 0:
         return None
-    largest, error = float(np.quantile(late, 0.9)), float(np.sqrt(last))
-    grew = float(np.median(late)) > 1.5 * level
-    if last < HIGHEST * levels[lowest] or error <= largest or grew:
+    largest, error = float(np.quantile(late_returns, 0.9)), float(np.sqrt(last))
+    returns_grow = float(np.median(late_returns)) > 1.5 * level
+    if last < PEAK_FACTOR * levels[lowest] or error <= largest or returns_grow:
         return None
     return Finding(
         f"the value loss grows from {levels[lowest]:.3g} to {last:.3g}: the critic errs by "
@@ -142,7 +139,7 @@ def _report_growth(trace: Trace, series: Series) -> Finding | None:
 def _report_one_target(trace: Trace, loss: Series) -> Finding | None:
     """Report targets that hardly differ, in episodes that pay each step and end by themselves."""
     explained, returns, lengths = (
-        trace.numbers(metric.name, 2 * LEAST)
+        trace.numbers(metric.name, 2 * MIN_HISTORY)
         for metric in (EXPLAINED_VARIANCE, RETURN, EPISODE_LENGTH)
     )
     if explained is None or returns is None or lengths is None or too_early(trace):
@@ -151,13 +148,11 @@ def _report_one_target(trace: Trace, loss: Series) -> Finding | None:
         loss.steps, explained.steps, return_indices=True
     )
     unexplained = 1.0 - explained.values[explained_rows]
-    if len(steps) < 2 * LEAST or trace.profile not in kinds.CONTROL or unexplained.min() <= 0:
+    if len(steps) < 2 * MIN_HISTORY or trace.profile not in kinds.CONTROL or unexplained.min() <= 0:
         return None
     variances, half = loss.values[loss_rows] / unexplained, len(steps) // 2
-    first, last = (
-        float(np.median(variances[: half // 5])),
-        float(np.quantile(variances[half:], 0.25)),
-    )
+    first = float(np.median(variances[: half // 5]))
+    last = float(np.quantile(variances[half:], 0.25))
     level = _short_episodes(returns, lengths, int(steps[half]))
     is_blind = float(np.median(np.abs(1.0 - unexplained[half:]))) < 0.1
     if level is None or not is_blind or weigh.content(verdict_trend(trace)):
@@ -196,9 +191,9 @@ def _short_episodes(returns: Series, lengths: Series, late_step: int) -> float |
     first, last = (float(np.median(np.abs(values[rows]))) for rows in (~is_late, is_late))
     # A time limit ends all episodes at one length, and their values are those of going on.
     ends = float(late_lengths.std()) > 0.02 * float(late_lengths.mean())
-    short = 5 <= float(np.median(late_lengths)) <= 50
+    are_short = 5 <= float(np.median(late_lengths)) <= 50
     constant = float(np.ptp(pay)) <= 0.01 * abs(float(np.median(pay)))
-    return last if ends and short and constant and last > first / 3 else None
+    return last if ends and are_short and constant and last > first / 3 else None
 
 
 def _events(series: Series, above: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], int | None]]:
@@ -208,7 +203,7 @@ def _events(series: Series, above: NDArray[np.int64]) -> list[tuple[NDArray[np.i
     """
     if not above.size:
         return []
-    events = np.split(above, np.flatnonzero(np.diff(above) > PAST) + 1)
+    events = np.split(above, np.flatnonzero(np.diff(above) > PAST_POINTS) + 1)
     ends = [int(series.steps[event[0]]) for event in events[1:]]
     return list(zip(events, [*ends, None], strict=True))
 
@@ -227,20 +222,23 @@ def _scale(trace: Trace, series: Series) -> Array:
 
 def _smallest_loss(trace: Trace, scale: Array) -> Array:
     """Return the smallest loss that matters beside the returns; 0 where none is logged."""
-    return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
+    return 1e-3 * scale * scale if outcome(trace) else np.zeros(scale.size)  # an error of 3 %
 
 
 def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
     """Return each point's limit, and the limit it would have if returns had not grown."""
     count = values.size
-    past_rows = np.arange(LEAST - 1, max(count - 1, LEAST - 1))  # the last of each point's past
+    # The last row of each point's past.
+    past_rows = np.arange(MIN_HISTORY - 1, max(count - 1, MIN_HISTORY - 1))
     with np.errstate(all="ignore"):  # 1e308: an infinite limit is never passed
-        recent, then = (medians_ending_at(v, past_rows, PAST, 1) for v in (values, scale))
-        highest = HIGHEST * np.maximum.accumulate(recent)
-        grown = np.maximum(scale[LEAST:] / then, 1.0) ** 2
+        recent, recent_scale = (
+            medians_ending_at(v, past_rows, PAST_POINTS, 1) for v in (values, scale)
+        )
+        highest = PEAK_FACTOR * np.maximum.accumulate(recent)
+        return_growth = np.maximum(scale[MIN_HISTORY:] / recent_scale, 1.0) ** 2
         unscaled = np.maximum(factor * recent, highest)
-        fair = np.maximum(factor * recent * grown, highest)
-    no_limit = np.full(min(LEAST, count), np.inf)
+        fair = np.maximum(factor * recent * return_growth, highest)
+    no_limit = np.full(min(MIN_HISTORY, count), np.inf)
     return np.concatenate((no_limit, fair)), np.concatenate((no_limit, unscaled))
 
 
@@ -251,24 +249,24 @@ def _report_jumps(
     first, last = int(jump.indices[0]), int(jump.indices[-1])
     onset_step = int(series.steps[first])
     trend = standing(trace, since=onset_step)
-    soon = standing(trace, since=onset_step, until=None if end is None else end - 1)
-    trend = soon if weigh.content(soon) else trend
+    trend_until_next = standing(trace, since=onset_step, until=None if end is None else end - 1)
+    trend = trend_until_next if weigh.content(trend_until_next) else trend
     kl = _kl_spike(trace, series, jump)
-    moved = _outcome_direction(trace, onset_step, end, trend)
-    if moved > 0 or not (jump.lasts or kl or moved < 0):
+    direction = _outcome_direction(trace, onset_step, end, trend)
+    if direction > 0 or not (jump.lasts or kl or direction < 0):
         return None  # an unforeseen success, or an outlier without consequence
     evidence, counter = weigh.sides(trend)
     if kl:
         evidence = (f"KL per update spikes beside it: {kl:.3g}", *evidence)
     worst = first + int(np.argmax(series.values[first : last + 1]))
-    before = median(series.values[max(0, worst - PAST) : worst]) or 0.0
+    usual = median(series.values[max(0, worst - PAST_POINTS) : worst]) or 0.0
     highest = float(series.values[worst])
     return Finding(
-        f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
+        f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {usual:.3g} "
         f"in the median before; {_count(jump.indices.size)} above the limit",
         severity=Severity.NOTE
         if _ends_before_fall(trace, series, jump)
-        else _severity(trend, moved, jump, kl, fell=with_it(trace, onset_step)),
+        else _severity(trend, direction, jump, kl, fell=falls_by(trace, onset_step)),
         metric=LOSS.name,
         began=onset_step,
         ended=int(series.steps[last]),
@@ -285,10 +283,10 @@ def _ends_before_fall(trace: Trace, series: Series, jump: _Jump) -> bool:
     if picked is None:
         return False
     last = min(int(jump.indices[-1]) + 1, len(series) - 1)
-    falls = (
+    drops = (
         fall(trace, *picked, int(series.steps[index])) for index in (int(jump.indices[0]), last)
     )
-    return all(drop is not None and drop.late for drop in falls)
+    return all(drop is not None and drop.late for drop in drops)
 
 
 def _count(points: int) -> str:
@@ -300,7 +298,7 @@ def _outcome_direction(trace: Trace, onset_step: int, end: int | None, trend: St
     picked = outcome(trace)
     if picked is None:
         return 0
-    median_before = median(picked[1].until(onset_step - 1).tail(LEAST).values)
+    median_before = median(picked[1].until(onset_step - 1).tail(MIN_HISTORY).values)
     after_onset = picked[1].since(onset_step)
     after = median((after_onset if end is None else after_onset.until(end - 1)).values)
     if median_before is None or after is None or not abs(after - median_before) > trend.material:
@@ -308,16 +306,16 @@ def _outcome_direction(trace: Trace, onset_step: int, end: int | None, trend: St
     return 1 if after > median_before else -1
 
 
-def _severity(trend: Standing, moved: int, jump: _Jump, kl: float, *, fell: bool) -> Severity:
+def _severity(trend: Standing, direction: int, jump: _Jump, kl: float, *, fell: bool) -> Severity:
     """Ask the outcome: worse than before is a fault, stalled one where the jump lasts.
 
     A jump of one point is one only if the outcome `fell` with it.
     """
-    if weigh.content(trend) or not (moved < 0 or jump.lasts):
+    if weigh.content(trend) or not (direction < 0 or jump.lasts):
         return Severity.NOTE
-    if moved < 0 and jump.lasts:
+    if direction < 0 and jump.lasts:
         return Severity.ERROR
-    if moved < 0:  # a single point of noise falls beside levels that wander
+    if direction < 0:  # a single point of noise falls beside levels that wander
         return Severity.WARNING if jump.indices.size > 1 or kl or fell else Severity.NOTE
     return Severity.WARNING if trend.stalls or kl else Severity.NOTE
 
@@ -328,24 +326,26 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     if kl is None:
         return 0.0
     spikes = [s for s in jumps(kl, *KL_SPIKE) if np.isfinite(s.value)]
-    low = series.steps[np.maximum(jump.indices - NEAR, 0)]
-    high = series.steps[np.minimum(jump.indices + NEAR, len(series) - 1)]
+    low = series.steps[np.maximum(jump.indices - SIDE_POINTS, 0)]
+    high = series.steps[np.minimum(jump.indices + SIDE_POINTS, len(series) - 1)]
     spike_steps = [int(kl.steps[s.index]) for s in spikes]
-    near = [
+    values = [
         s.value
         for s, k in zip(spikes, spike_steps, strict=True)
         if ((low <= k) & (k <= high)).any()
     ]
-    return max(near, default=0.0)
+    return max(values, default=0.0)
 
 
 def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
-    scale_before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
-    # A first reward after none has no scale to be compared with.
-    jumped = (scale > SCALE_JUMP * scale_before) & (scale_before > np.finfo(np.float64).tiny)
-    rows = np.flatnonzero((series.values > limit) & jumped)
-    if not rows.size or not crowd(np.flatnonzero(series.values > limit), RUN_OF, WITHIN):
+    scale_before = np.concatenate((np.full(SIDE_POINTS, np.inf), scale[:-SIDE_POINTS]))
+    scale_before = scale_before[: scale.size]
+    # Tenfold, and not a first reward after none, which has no scale to be compared with.
+    scale_jumps = (scale > 10.0 * scale_before) & (scale_before > np.finfo(np.float64).tiny)
+    above = series.values > limit
+    rows = np.flatnonzero(above & scale_jumps)
+    if not rows.size or not crowd(np.flatnonzero(above), CROWD_POINTS, CROWD_WINDOW):
         return Clear()
     first = int(rows[0])
     onset_step, highest = int(series.steps[first]), float(series.values[first:].max())
@@ -354,7 +354,7 @@ def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array)
     evidence = ("a reward whose scale was changed does that; so does a first success", *evidence)
     return Finding(
         f"the value loss jumps from {level:.3g} to {highest:.3g} as the returns' scale does, from "
-        f"{scale_before[first]:.3g} to {scale[first]:.3g} within {NEAR} points",
+        f"{scale_before[first]:.3g} to {scale[first]:.3g} within {SIDE_POINTS} points",
         severity=Severity.NOTE,
         metric=LOSS.name,
         began=onset_step,
@@ -369,7 +369,7 @@ def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array)
 RULE = Rule(
     name="value-loss-explosion",
     needs=(LOSS,),
-    at_least=2 * LEAST,
+    at_least=2 * MIN_HISTORY,
     check=check,
     doc=__doc__,
     causes=(
@@ -396,5 +396,5 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="unstable",
-    thresholds=(FACTOR,),
+    thresholds=(VALUE_LOSS_FACTOR,),
 )

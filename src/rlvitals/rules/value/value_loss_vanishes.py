@@ -46,21 +46,24 @@ from rlvitals.rules.falling import fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import HEAD, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
+from rlvitals.rules.value.critic_explains_nothing import UNDEFINED_EXPLAINED_VARIANCE
 from rlvitals.types import Series, Trace
 
 Array = NDArray[np.float64]
 
-FALL = Threshold("value-loss-vanishes.fall", 0.01, "share of its own start that is left of it")
-SMALL = Threshold("value-loss-vanishes.small", 1e-6, "share of the largest return squared")
-VARIES = Threshold("value-loss-vanishes.varies", 0.01, "spread of returns, share of the largest")
-LEAST = 20  # points: its own start, and a window that is not part of it
-FIRST = 5  # points at least that its start is taken from
-PERSISTENT = 0.9  # share of a window: one unforeseen episode does not end a collapse
-ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
-EXPLAINS = 0.5  # explained variance above which the critic tells the returns apart
-HALF = 0.5  # of the estimates
-GAP = 10  # points within which a critic learns what little is left
-SUDDEN, SPIKE = 0.05, 10.0  # x the usual loss before: what is left, and the error in between
+MAX_LOSS_LEFT_SHARE = Threshold(
+    "value-loss-vanishes.fall", 0.01, "share of its own start that is left of it"
+)
+MAX_LOSS_OF_RETURN = Threshold(
+    "value-loss-vanishes.small", 1e-6, "share of the largest return squared"
+)
+MIN_RETURN_SPREAD = Threshold(
+    "value-loss-vanishes.varies", 0.01, "spread of returns, share of the largest"
+)
+MIN_VANISHED_POINTS = 20  # points: its start, and a window after it
+MIN_START_POINTS = 5  # points of its start, at least
+MAJORITY_OF_ESTIMATES = 0.5  # of the estimates
+RELEARNING_POINTS = 10  # points within which a critic learns what little is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +84,37 @@ def check(trace: Trace) -> Answer:
     if picked is None or picked[0] == "optimiser/loss":
         return Undecided("too little of an outcome is logged to compare with", ("outcome/return",))
     limit = _limit(trace, loss, picked[1])
-    stretch = below(loss, limit.value, share=PERSISTENT)
+    # Share of a window: one unusual episode does not end a collapse.
+    stretch = below(loss, limit.value, share=0.9)
     if stretch is None or not stretch.goes_on:
         return Clear()
     full_trend, trend = standing(trace), standing(trace, since=stretch.start)
-    abrupt = _abrupt(trace, loss, stretch)
+    abrupt = _changes_abruptly(trace, loss, stretch)
     if weigh.content(trend) or (weigh.content(full_trend) and not (abrupt and trend.stalls)):
         return Clear()
     explained = _get_explained_variance(trace, stretch)
     # Most of them, with NaN on the side of those that explain nothing.
-    if explained.size and float((explained > EXPLAINS).mean()) > HALF:
+    # With half of the variance explained the critic tells the returns apart.
+    if explained.size and float((explained > 0.5).mean()) > MAJORITY_OF_ESTIMATES:
         return Clear()
     targets = _targets(trace, picked[1].since(stretch.start).values, explained)
     targets = replace(targets, abrupt=abrupt)
     worse_trend = full_trend if full_trend.stalls else trend
-    if not worse_trend.stalls and not _cut_off(targets):
+    if not worse_trend.stalls and not _is_cut_off(targets):
         return Undecided(f"the value loss is nearly 0, and {worse_trend.sentence}")
     return _finding(loss, stretch, limit, worse_trend, targets)
 
 
 def _limit(trace: Trace, loss: Series, returns: Series) -> Bound:
     """Return the lower of the two limits; a return of 0 throughout has no scale."""
-    head = loss.values[: max(FIRST, round(HEAD * len(loss)))]
-    from_start = FALL.bound(trace, "this run's own start", float(head.max()))
+    head = loss.values[: max(MIN_START_POINTS, round(HEAD * len(loss)))]
+    from_start = MAX_LOSS_LEFT_SHARE.bound(trace, "this run's own start", float(head.max()))
     scale = float(np.abs(returns.values).max())
     if scale == 0:
         return from_start
-    from_returns = SMALL.bound(trace, "default, beside the largest return squared", scale * scale)
+    from_returns = MAX_LOSS_OF_RETURN.bound(
+        trace, "default, beside the largest return squared", scale * scale
+    )
     return min(from_start, from_returns, key=lambda bound: bound.value or 0.0)
 
 
@@ -120,40 +127,44 @@ def _get_explained_variance(trace: Trace, stretch: Stretch) -> Array:
 def _targets(trace: Trace, returns: Array, explained: Array) -> _Targets:
     largest = float(np.abs(returns).max(initial=0.0))
     spread = float(np.std(returns)) / largest if largest > 0 else 0.0
-    absurd = ~(explained > ABSURD)  # NaN too
+    absurd = ~(explained > UNDEFINED_EXPLAINED_VARIANCE)  # NaN too
     return _Targets(
         spread,
-        spread >= VARIES.on(trace),
+        spread >= MIN_RETURN_SPREAD.on(trace),
         float(absurd.mean()) if explained.size else np.nan,
         trace.number("gamma") == 0,
     )
 
 
-def _cut_off(targets: _Targets) -> bool:
+def _is_cut_off(targets: _Targets) -> bool:
     """Tell targets that leave the returns out: they do not vary though the returns do."""
-    is_cut = targets.discounted or targets.undefined > HALF or targets.abrupt
+    is_cut = targets.discounted or targets.undefined > MAJORITY_OF_ESTIMATES or targets.abrupt
     return targets.differ and is_cut
 
 
-def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
+def _changes_abruptly(trace: Trace, loss: Series, stretch: Stretch) -> bool:
     """Tell targets that changed at a step: the critic errs, then nothing is left to predict.
 
     While the outcome stands as it was: where it breaks too, what changed is outside.
     """
     values = loss.until(stretch.start - 1).values
-    usual, between = values[-LEAST - GAP : -GAP], values[-GAP:]
-    after, picked = stretch.of(loss).values[:FIRST], outcome(trace)
-    if len(usual) < FIRST or picked is None:
+    usual = values[-MIN_VANISHED_POINTS - RELEARNING_POINTS : -RELEARNING_POINTS]
+    recent = values[-RELEARNING_POINTS:]
+    after, picked = stretch.of(loss).values[:MIN_START_POINTS], outcome(trace)
+    if len(usual) < MIN_START_POINTS or picked is None:
         return False
     level = float(np.median(usual))
-    if float(between.max()) < SPIKE * level or float(np.median(after)) >= SUDDEN * level:
+    # Both relative to the usual loss before.
+    if float(recent.max()) < 10.0 * level or float(np.median(after)) >= 0.05 * level:
         return False
-    drop = fall(trace, *picked, int(loss.steps[len(values) - GAP + int(between.argmax())]))
+    drop = fall(
+        trace, *picked, int(loss.steps[len(values) - RELEARNING_POINTS + int(recent.argmax())])
+    )
     return drop is None or drop.late
 
 
 def _severity(trend: Standing, targets: _Targets) -> Severity:
-    if _cut_off(targets):
+    if _is_cut_off(targets):
         return weigh.severity(trend)
     return Severity.NOTE
 
@@ -164,7 +175,7 @@ def _finding(
     during = stretch.of(loss).values
     level = float(np.median(during))
     evidence, _ = weigh.sides(trend)
-    if targets.undefined > HALF:
+    if targets.undefined > MAJORITY_OF_ESTIMATES:
         share = f"{targets.undefined:.0%} of the updates"
         sentence = (
             f"explained variance is 0/0 or nearly in {share}: the critic's targets are all alike"
@@ -178,7 +189,7 @@ def _finding(
         returns = f"though returns differ by {targets.spread:.0%} of the largest"
     return Finding(
         f"the value loss has collapsed: {level:.2g} in the median of {during.size} updates, "
-        f"{float(loss.values[:FIRST].max()):.2g} at first, {returns}",
+        f"{float(loss.values[:MIN_START_POINTS].max()):.2g} at first, {returns}",
         severity=_severity(trend, targets),
         metric=LOSS.name,
         began=stretch.start,
@@ -193,7 +204,7 @@ def _finding(
 RULE = Rule(
     name="value-loss-vanishes",
     needs=(LOSS,),
-    at_least=LEAST,
+    at_least=MIN_VANISHED_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -212,5 +223,5 @@ RULE = Rule(
         "constant-reward",
     ),
     verdict="stalled",
-    thresholds=(FALL, SMALL, VARIES),
+    thresholds=(MAX_LOSS_LEFT_SHARE, MAX_LOSS_OF_RETURN, MIN_RETURN_SPREAD),
 )

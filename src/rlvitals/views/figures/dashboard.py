@@ -45,7 +45,7 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
 
 def _critic(subjects: Sequence[Subject]) -> Panel:
     """Return the critic's loss, or the share of selected samples if completions are filtered."""
-    if all(subject.trace.profile in kinds.FILTERED for subject in subjects):
+    if all(subject.trace.profile in kinds.THRESHOLD_FILTERED for subject in subjects):
         return first_of(subjects, *SAMPLES, title="Samples kept")
     return first_of(subjects, *VALUE_LOSSES, title="Value loss")
 
