@@ -52,10 +52,16 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
-from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
+from rlvitals.rules.standing import (
+    MIN_OUTCOME_POINTS,
+    Standing,
+    least_that_counts,
+    outcome,
+    standing,
+)
 from rlvitals.rules.weigh import content
-from rlvitals.rules.width import DECIDED, max_entropy, width
-from rlvitals.signals.outcome_course import NOISE, course_of
+from rlvitals.rules.width import MAX_DECIDED_ENTROPY, max_entropy, width
+from rlvitals.signals.outcome_course import MIN_BLOCK_SD, course_of
 from rlvitals.types import Series, Trace
 
 # p = .95 and p = .99 of two actions.
@@ -103,8 +109,8 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
         origin = f"{low:.0%} of ln(actions), {highest.origin}"
         return ENTROPY.name, entropy, LOW.bound(trace, origin, highest.value)
     first = start(entropy) or 0.0
-    if first < DECIDED:
-        return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
+    if first < MAX_DECIDED_ENTROPY:
+        return ENTROPY.name, entropy, Bound(MAX_DECIDED_ENTROPY, "default: p > .998 for one action")
     return ENTROPY.name, entropy, LOW.bound(trace, f"{low:.0%} of its own start", first)
 
 
@@ -135,7 +141,10 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
 
 def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
     """Tell whether one update left nothing to choose: a gradient of 0 cannot bring it back."""
-    kl, entropy = trace.numbers(APPROX_KL.name, LEAST), trace.numbers(ENTROPY.name, LEAST)
+    kl, entropy = (
+        trace.numbers(APPROX_KL.name, MIN_OUTCOME_POINTS),
+        trace.numbers(ENTROPY.name, MIN_OUTCOME_POINTS),
+    )
     if kl is None or entropy is None or trace.profile not in kinds.CONTROL or content(trend):
         return False
     worst = int(kl.values.argmax())
@@ -231,7 +240,7 @@ def _stood_at_best(trace: Trace) -> str:
     rows = np.searchsorted(entropy.steps, series.steps[ends[near]], side="right") - 1
     last = float(entropy.values[-FEW:].mean())
     low = entropy.values[rows[rows >= 0]] <= 2 * last
-    if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(near):
+    if course.loss <= max(material, MIN_BLOCK_SD * course.noise) or 5 * low.sum() < len(near):
         return ""
     return f"with entropy below {2 * last:.2g} nats the outcome stood at its best"
 
@@ -253,7 +262,7 @@ RULE = Rule(
     name="entropy-collapse",
     needs=(),
     needs_any=(ENTROPY, STD, ENTROPY_COEF),
-    at_least=LEAST,
+    at_least=MIN_OUTCOME_POINTS,
     check=check,
     doc=__doc__,
     causes=(

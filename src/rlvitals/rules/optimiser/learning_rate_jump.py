@@ -35,7 +35,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
 from rlvitals.rules.optimiser.learning_rate_too_high import HIGH
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
-from rlvitals.rules.shapes import KL_SPIKE, jumps
+from rlvitals.rules.shapes import KL_SPIKE_LIMITS, jumps
 from rlvitals.rules.standing import standing
 from rlvitals.types import Series, Trace
 
@@ -49,7 +49,10 @@ IDLE = 0.25  # of the updates: a fault that pays for so many without learning
 MAX_ROUNDED_KL, MOVED_KL = 1e-7, 1e-4  # nats: float32's zero, and an update that moved the policy
 STEERED = 0.1  # of the updates go up, and as many down
 AFTER = 20  # updates in which a spike may follow
-SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
+SPIKES = (
+    (APPROX_KL, *KL_SPIKE_LIMITS),
+    (GRAD_NORM, 10.0, 0.0),
+)  # factor over the median before, floor
 
 
 def check(trace: Trace) -> Answer:

@@ -42,14 +42,18 @@ from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, persistence
-from rlvitals.rules.shapes import KL_SPIKE, crowd_at, jumps
+from rlvitals.rules.shapes import KL_SPIKE_LIMITS, crowd_at, jumps
 from rlvitals.rules.standing import label, outcome, standing, up
 from rlvitals.signals.spike import Spike
 from rlvitals.types import Series, Trace
 
 # 3-4 x is ordinary; the floor is twice the usual targets, and then some.
-FACTOR = Threshold("kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0)
-FLOOR = Threshold("kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set")
+FACTOR = Threshold(
+    "kl-spike.factor", KL_SPIKE_LIMITS[0], "x the median of the 50 updates before", low=1.0
+)
+FLOOR = Threshold(
+    "kl-spike.floor", KL_SPIKE_LIMITS[1], "KL per update, nats, where no target_kl is set"
+)
 OF_TARGET = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
 FEW = Threshold(
     "kl-spike.few", 0.05, "share of a language model's tokens clipped: with fewer, a few tokens'"
