@@ -8,8 +8,8 @@ import pytest
 from loading import load_run
 
 from rlvitals.diagnosis.baseline import (
-    FAILED,
-    UNTOLD,
+    CANNOT_TELL_FINDING,
+    RUN_FAILED_FINDING,
     Judged,
     Known,
     compare,
@@ -99,9 +99,12 @@ def test_a_run_is_known_from_its_own_folder_too(run):
 
 def test_a_run_that_failed_or_cannot_be_told_is_held_as_such():
     nothing = Trace({}, {})
-    assert entries(diagnose(nothing)) == (Known(UNTOLD, "", "note"),)
+    assert entries(diagnose(nothing)) == (Known(CANNOT_TELL_FINDING, "", "note"),)
     failed = diagnose(replace(nothing, lifecycle=Lifecycle(exit_code=1)))
-    assert entries(failed) == (Known("ended-early", "", "error"), Known(FAILED, "", "error"))
+    assert entries(failed) == (
+        Known("ended-early", "", "error"),
+        Known(RUN_FAILED_FINDING, "", "error"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from loading import MEASURED, load_run
 from rlvitals.diagnosis.calibration import Judged, rates_module, reduce_diagnosis, tally
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.rate import ENOUGH, FAMILIES, Rate, held_at_note, wilson
+from rlvitals.rules.rate import FAMILIES, MIN_HEALTHY_RUNS, Rate, held_at_note, wilson
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Profile
@@ -78,7 +78,7 @@ def test_an_unmeasured_rule_is_held_at_a_note_and_says_so():
     assert "held at a note: measured on no healthy run of this family, 10" in terminal.diagnosis(
         found, 200
     )
-    few = {rule.name: (Rate(CONTROL, ENOUGH - 1),) for rule in CATALOGUE}
+    few = {rule.name: (Rate(CONTROL, MIN_HEALTHY_RUNS - 1),) for rule in CATALOGUE}
     assert diagnose(run, rates=few).worst is Severity.NOTE
     assert diagnose(run, rates=MEASURED).worst is Severity.ERROR
 

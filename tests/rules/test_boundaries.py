@@ -140,7 +140,7 @@ def test_groups_kept_are_too_few_from_where_both_bounds_are_crossed():
     found = generation_starved.RULE.judge(
         grpo(language__kept_share=kept, reward__component__correct=WORSE)
     )
-    limit = min(generation_starved.KEPT.default, 0.5 * 0.9)
+    limit = min(generation_starved.MIN_KEPT_GROUP_SHARE.default, 0.5 * 0.9)
     assert kept[found.began // made.STEP - 1] < limit
 
 

@@ -17,7 +17,7 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.curves import MAX_GAP_SPANS
 from rlvitals.rules.rule import Clear, Finding, Undecided
-from rlvitals.rules.standing import OUTCOMES
+from rlvitals.rules.standing import OUTCOME_NAMES
 from rlvitals.types import Budget, Lifecycle, Measured, Profile, Series, Trace
 
 each_rule = pytest.mark.parametrize("rule", CATALOGUE, ids=lambda r: r.name)
@@ -112,7 +112,7 @@ def columns(lengths):
 
 
 OWN = st.integers(0, 4)
-MORE = (st.lists(one_of(OUTCOMES), max_size=2), st.lists(one_of(NAMES), max_size=3))
+MORE = (st.lists(one_of(OUTCOME_NAMES), max_size=2), st.lists(one_of(NAMES), max_size=3))
 
 
 @st.composite

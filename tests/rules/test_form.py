@@ -9,7 +9,7 @@ from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.form import describe_form_gain, of_evaluations
-from rlvitals.rules.reward_names import FORM, checks_the_answer
+from rlvitals.rules.reward_names import FORM_PATTERN, checks_the_answer
 from rlvitals.types import Profile
 from rlvitals.views import summary as summaries
 
@@ -87,7 +87,7 @@ def test_a_right_form_is_no_right_answer(name):
 
 @pytest.mark.parametrize("name", ["information_correct", "percentage_solved", "stage_passed"])
 def test_words_within_words_are_no_form(name):
-    assert FORM.search(name) is None
+    assert FORM_PATTERN.search(name) is None
     assert checks_the_answer(f"reward/component/{name}")
 
 

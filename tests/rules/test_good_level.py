@@ -10,7 +10,7 @@ from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.outcome_blocks import may_be_good
 from rlvitals.rules.rule import Severity
-from rlvitals.rules.standing import EVALUATED
+from rlvitals.rules.standing import EVAL_OUTCOME
 from rlvitals.types import Lifecycle, Profile
 
 LEVEL = 19.4 + 0.2 * made.noise(60, 1)
@@ -36,8 +36,8 @@ def test_a_flat_outcome_at_its_bound_may_be_a_good_one():
     word, findings = judged(outcome__eval_return=bounded)
     assert word is Word.UNKNOWN
     assert "no-learning" not in findings
-    assert may_be_good(made.trace(outcome__eval_return=bounded), EVALUATED)
-    assert not may_be_good(made.trace(outcome__eval_return=-bounded), EVALUATED)
+    assert may_be_good(made.trace(outcome__eval_return=bounded), EVAL_OUTCOME)
+    assert not may_be_good(made.trace(outcome__eval_return=-bounded), EVAL_OUTCOME)
 
 
 def test_a_flat_outcome_of_a_policy_that_is_sure_at_first_may_be_a_good_one():

@@ -561,7 +561,7 @@ def test_a_run_that_never_had_end_tokens_is_a_note_that_asks_for_their_id():
     run = made.trace(Profile.RLHF_PPO, language__eos_tokens=np.zeros(100))
     found = eos_missing.RULE.judge(run)
     assert found.severity is Severity.NOTE
-    assert found.causes[0] == eos_missing.SAME_ID
+    assert found.causes[0] == eos_missing.EOS_IS_PAD_CAUSE
     few = np.where(np.arange(100) % 30 == 29, 1.0, 0.0)
     now_and_then = made.trace(Profile.RLHF_PPO, language__eos_tokens=few)
     assert isinstance(eos_missing.RULE.judge(now_and_then), Undecided)

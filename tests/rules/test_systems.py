@@ -62,22 +62,22 @@ def test_a_gap_that_grows_and_never_closes_means_that_weights_do_not_arrive():
     run = grpo(policy__sampler_kl=grows, reward__component__correct=WORSE)
     found = sampler_mismatch.RULE.judge(run)
     assert found.severity is Severity.WARNING
-    assert found.causes[0] == sampler_mismatch.NOT_SYNCED
+    assert found.causes[0] == sampler_mismatch.NO_SYNC_CAUSE
     assert "never closes" in found.evidence[0]
 
 
 def test_a_gap_that_closes_again_and_again_means_rare_synchronisation():
     saw = (0.2 * (np.arange(COUNT) % 20) / 20 + 0.001) * near(1.0)
     found = sampler_mismatch.RULE.judge(grpo(policy__sampler_kl=saw))
-    assert found.causes[0] == sampler_mismatch.STALE
+    assert found.causes[0] == sampler_mismatch.STALE_CAUSE
     assert "about every" in found.evidence[0]
 
 
 def test_a_gap_from_the_first_update_on_is_another_distribution_or_in_turns_another_text():
     run = grpo(policy__sampler_kl=near(0.1))
-    assert sampler_mismatch.RULE.judge(run).causes[0] == sampler_mismatch.OTHER
+    assert sampler_mismatch.RULE.judge(run).causes[0] == sampler_mismatch.DISTRIBUTION_CAUSE
     turns = grpo(policy__sampler_kl=near(0.1), language__turns_mean=near(5.0))
-    assert sampler_mismatch.RULE.judge(turns).causes[0] == sampler_mismatch.TEXT
+    assert sampler_mismatch.RULE.judge(turns).causes[0] == sampler_mismatch.TEXT_CAUSE
 
 
 def test_a_few_tokens_far_off_are_the_engines_numerics():
@@ -85,7 +85,7 @@ def test_a_few_tokens_far_off_are_the_engines_numerics():
         policy__sampler_logp_difference_mean=near(0.15),
         policy__sampler_logp_difference_max=near(12.0),
     )
-    assert sampler_mismatch.RULE.judge(run).causes[0] == sampler_mismatch.NUMERICS
+    assert sampler_mismatch.RULE.judge(run).causes[0] == sampler_mismatch.NUMERICS_CAUSE
 
 
 def test_without_an_outcome_that_stalls_or_a_second_measure_it_is_a_note():
@@ -115,7 +115,7 @@ def test_8_bits_experts_and_old_samples_are_judged_loosely(settings, metrics):
 def test_a_version_of_the_weights_that_stands_still():
     stuck = np.minimum(np.arange(COUNT), 30).astype(float)
     found = sampler_mismatch.RULE.judge(grpo(policy__sampler_version=stuck))
-    assert found.causes[0] == sampler_mismatch.NOT_SYNCED
+    assert found.causes[0] == sampler_mismatch.NO_SYNC_CAUSE
     assert found.severity is Severity.NOTE
     rises = grpo(policy__sampler_version=np.arange(COUNT, dtype=float))
     assert isinstance(sampler_mismatch.RULE.judge(rises), Clear)
@@ -133,7 +133,7 @@ def test_more_batches_as_prompts_are_solved_is_a_note_that_counts_the_waste():
     )
     found = generation_starved.RULE.judge(run)
     assert found.severity is Severity.NOTE
-    assert found.causes[0] == generation_starved.TOO_EASY
+    assert found.causes[0] == generation_starved.EASY_PROMPTS_CAUSE
     assert any("thrown away" in said for said in found.evidence)
     assert any("h of generation" in said for said in found.evidence)
 
@@ -154,7 +154,7 @@ def test_ever_fewer_groups_kept_while_nothing_is_learned_is_a_warning():
     )
     found = generation_starved.RULE.judge(run)
     assert found.severity is Severity.WARNING
-    assert found.causes[0] == generation_starved.TOO_HARD
+    assert found.causes[0] == generation_starved.HARD_PROMPTS_CAUSE
 
 
 def test_stragglers_are_a_note():
@@ -188,7 +188,7 @@ def test_failing_calls_come_first_where_the_first_ones_failed():
         language__tool_calls=np.linspace(1.5, 0.0, COUNT) ** 3,
         language__tool_failures=near(0.9, spread=0.02),
     )
-    assert tool_use_fades.RULE.judge(run).causes[0] == tool_use_fades.FAILING
+    assert tool_use_fades.RULE.judge(run).causes[0] == tool_use_fades.FAILING_CALLS_CAUSE
 
 
 def test_a_format_that_is_being_learned_is_no_fault():
@@ -299,9 +299,9 @@ def test_prompts_at_their_limit_are_a_note():
 
 def test_responses_of_which_none_ever_ended_lack_an_end_token():
     run = grpo(language__truncated_share=np.ones(COUNT))
-    assert responses_truncated.RULE.judge(run).causes[0] == responses_truncated.NO_END
+    assert responses_truncated.RULE.judge(run).causes[0] == responses_truncated.NO_EOS_CAUSE
     later = grpo(language__truncated_share=np.linspace(0.1, 1.0, COUNT))
-    assert responses_truncated.NO_END not in responses_truncated.RULE.judge(later).causes
+    assert responses_truncated.NO_EOS_CAUSE not in responses_truncated.RULE.judge(later).causes
 
 
 def test_a_reward_that_ended_responses_do_not_get_either_is_not_the_limit_s_fault():

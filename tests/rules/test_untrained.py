@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
-from rlvitals.rules.untrained import SEES_NOTHING, UNTRAINED
+from rlvitals.rules.untrained import BLIND_CAUSE, UNTRAINED_CAUSES
 from rlvitals.rules.value import critic_explains_nothing
 from rlvitals.types import Budget, Profile
 
@@ -36,7 +36,7 @@ def test_a_critic_that_never_learned_is_a_warning_far_from_solved(outcome):
     assert isinstance(found, Finding)
     assert found.severity is Severity.WARNING
     assert "has learned nothing" in found.summary
-    assert found.causes[0] == UNTRAINED[0]
+    assert found.causes[0] == UNTRAINED_CAUSES[0]
 
 
 def test_a_critic_that_explained_much_for_a_while_is_not_said_to_have_learned_nothing_at_all():
@@ -51,7 +51,7 @@ def test_a_critic_that_explained_much_for_a_while_is_not_said_to_have_learned_no
 
 def test_a_critic_that_predicts_one_number_sees_nothing():
     found = critic(explained=1e-7 * made.noise(COUNT), outcome=made.flat())
-    assert found.causes[0] == SEES_NOTHING
+    assert found.causes[0] == BLIND_CAUSE
 
 
 @pytest.mark.parametrize(

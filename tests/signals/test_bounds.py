@@ -36,14 +36,14 @@ def test_spikes_are_those_above_every_baseline(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_breaks_of_a_critic_are_those_of_the_full_medians(seed: int) -> None:
     """Both ways a critic breaks, at every point."""
-    past, within = environment_changed.PAST, environment_changed.WITHIN
+    past, within = environment_changed.RECENT_POINTS, environment_changed.BREAK_POINTS
     values = _heavy(seed)
     recent = np.concatenate(([np.nan], rolling_median(values, past, min_count=past // 2)[:-1]))
     largest = np.array(
         [values[i - past : i].max() if i >= past else np.inf for i in range(values.size)]
     )
-    high = np.maximum(4.0 * recent, environment_changed.HIGHEST * largest)
-    low = recent - environment_changed.DROP
+    high = np.maximum(4.0 * recent, environment_changed.MIN_PEAK_FACTOR * largest)
+    low = recent - environment_changed.MIN_EV_DROP
     lasts = environment_changed._lasts
     jumps = [
         i
@@ -54,7 +54,7 @@ def test_breaks_of_a_critic_are_those_of_the_full_medians(seed: int) -> None:
         i
         for i in range(values.size)
         if values[i] < low[i]
-        and recent[i] > environment_changed.DROP
+        and recent[i] > environment_changed.MIN_EV_DROP
         and lasts(values[i : i + within] < low[i])
     ]
     assert environment_changed._find_jumps(values, 4.0) == jumps

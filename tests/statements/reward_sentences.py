@@ -49,7 +49,7 @@ from rule_values import (
     uniform_groups,
 )
 
-from rlvitals.diagnosis.summary import ENTROPIES
+from rlvitals.diagnosis.summary import ENTROPY_UNITS
 from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.paid import step_reward
 from rlvitals.rules.standing import environment
@@ -80,7 +80,7 @@ REWARD_RULES = {
     ],
     "entropy": [
         *(claim(f"entropy{of} stays at <late {name}> {unit}")
-          for name, (of, unit) in ENTROPIES.items()),
+          for name, (of, unit) in ENTROPY_UNITS.items()),
         claim("entropy goes <early exploration/entropy> to <late exploration/entropy> nats: "
               "<lost> of it is gone with no gain to show",
               lost=lambda c: [1 - b / a for a in at_start("exploration/entropy")(c) if a

@@ -223,8 +223,10 @@ def _suggest_by_outcome(
     diverged: Sequence[Divergence], partings: Sequence[Divergence]
 ) -> Iterator[str]:
     """Yield whether the outcome diverges, and whether another metric does earlier."""
-    outcomes = [divergence for divergence in diverged if divergence.metric in standing.OUTCOMES]
-    comparable = [p for p in partings if p.metric in standing.OUTCOMES and not p.why]
+    outcomes = [
+        divergence for divergence in diverged if divergence.metric in standing.OUTCOME_NAMES
+    ]
+    comparable = [p for p in partings if p.metric in standing.OUTCOME_NAMES and not p.why]
     if outcomes and (outcomes[0].step or 0) > (diverged[0].step or 0):
         first, outcome = diverged[0].metric, outcomes[0].metric
         yield f"{first} parted before {outcome} did: the cause is upstream of it"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.signals.finite import ROUNDING, is_constant, scale_to_unit
+from rlvitals.signals.finite import FLOAT_ROUNDING, is_constant, scale_to_unit
 from rlvitals.signals.noise import (
     SHRINKAGE_LINE,
     SHRINKAGE_TWO_LINES,
@@ -84,7 +84,7 @@ def find_divergence(metric: str, first: Series, second: Series) -> Divergence:
         problem = "too few rows that say something new: each is much like the one before"
         return Divergence(metric, None, math.nan, levels.first, levels.second, unequal, problem)
     starts = np.linspace(0, len(difference), count + 1).astype(int)[:-1]
-    error = max(spread * math.sqrt(tau / length), ROUNDING * float(np.abs(difference).max()))
+    error = max(spread * math.sqrt(tau / length), FLOAT_ROUNDING * float(np.abs(difference).max()))
     sizes = _stretch_means(difference, starts) / error
     freedom = max(len(difference) / tau - 2, 3.0)
     # Two stretches in a row must be beyond the limit, on one side: count * p * p / 2 in all.

@@ -82,7 +82,7 @@ def sign(metric: str) -> float:
     entry = metrics.find(metric)
     if metric == "optimiser/loss" or (entry is not None and entry.better == "down"):
         return -1.0
-    if metric in standing.OUTCOMES or (entry is not None and entry.better == "up"):
+    if metric in standing.OUTCOME_NAMES or (entry is not None and entry.better == "up"):
         return 1.0
     raise UsageError(
         f"nobody says whether more of {metric} is better",
@@ -96,7 +96,9 @@ def find_metric(text: str, traces: list[Trace]) -> str:
     if text in logged:
         return text
     matches = [name for name in logged if name.rpartition("/")[2] == text]
-    matches.sort(key=lambda name: (name not in standing.OUTCOMES, not name.startswith("outcome/")))
+    matches.sort(
+        key=lambda name: (name not in standing.OUTCOME_NAMES, not name.startswith("outcome/"))
+    )
     if matches:
         return matches[0]
     last_parts = {name.rpartition("/")[2] for name in logged}
@@ -108,7 +110,7 @@ def select_outcome(traces: list[Trace]) -> str:
     """Select the outcome that most runs log, the first by rank. Raises UsageError."""
     counts = {
         name: sum(len(trace.get(name) or ()) > 1 for trace in traces)
-        for name in (*standing.OUTCOMES, "optimiser/loss")
+        for name in (*standing.OUTCOME_NAMES, "optimiser/loss")
     }
     best = max(counts, key=lambda name: counts[name])
     if not counts[best]:

@@ -14,9 +14,9 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UsageError
 from rlvitals.rules.rule import Severity
 
-FORMAT = 1
+BASELINE_FORMAT = 1
 # Verdicts, which no rule finds: a file may hold that a run failed, or that nobody can tell.
-FAILED, UNTOLD = "run-failed", "cannot-tell"
+RUN_FAILED_FINDING, CANNOT_TELL_FINDING = "run-failed", "cannot-tell"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,9 +68,9 @@ def entries(diagnosis: Diagnosis) -> tuple[Known, ...]:
         for rule, finding in diagnosis.findings
     ]
     if diagnosis.verdict.word is Word.FAILED:
-        result.append(Known(FAILED, "", Severity.ERROR.name.lower()))
+        result.append(Known(RUN_FAILED_FINDING, "", Severity.ERROR.name.lower()))
     elif not diagnosis.can_tell:
-        result.append(Known(UNTOLD, "", Severity.NOTE.name.lower()))
+        result.append(Known(CANNOT_TELL_FINDING, "", Severity.NOTE.name.lower()))
     return tuple(sorted(result))
 
 
@@ -106,7 +106,7 @@ def format_baseline(runs: Iterable[Judged]) -> str:
             rows = ",\n".join(f"      {_line(entry)}" for entry in sorted(known))
             lines.append(f"    {json.dumps(name)}: [\n{rows}\n    ]")
     body = "{\n" + ",\n".join(lines) + "\n  }" if lines else "{}"
-    return f'{{\n  "format": {FORMAT},\n  "runs": {body}\n}}\n'
+    return f'{{\n  "format": {BASELINE_FORMAT},\n  "runs": {body}\n}}\n'
 
 
 def _line(entry: Known) -> str:
@@ -131,8 +131,10 @@ def read(path: Path) -> Baseline:
     except (OSError, ValueError, RecursionError) as error:
         reason = f"the baseline cannot be read: {error}"
         raise UsageError(reason, where=str(path), hint=hint) from error
-    if isinstance(content, dict) and content.get("format", FORMAT) != FORMAT:
-        reason = f"the baseline has format {content['format']}, this program reads {FORMAT}"
+    if isinstance(content, dict) and content.get("format", BASELINE_FORMAT) != BASELINE_FORMAT:
+        reason = (
+            f"the baseline has format {content['format']}, this program reads {BASELINE_FORMAT}"
+        )
         raise UsageError(reason, where=str(path), hint=hint)
     try:
         return {

@@ -33,7 +33,9 @@ Asked = tuple[Run, Settings]  # a run, and what a person says about it
 Answer = Diagnosis | UnreadableLog
 
 PATIENCE = 0.5  # seconds to work alone: a process that imports numpy starts in 0.2 s
-CHUNK = 4  # runs handed over at once: their rules travel once, and all processes end together
+RUNS_PER_TASK = (
+    4  # runs handed over at once: their rules travel once, and all processes end together
+)
 
 
 def diagnose(
@@ -130,7 +132,9 @@ def _by_processes(requests: Sequence[Asked], processes: int) -> Iterator[Answer]
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - the same
     from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - the same
 
-    chunks = [requests[start : start + CHUNK] for start in range(0, len(requests), CHUNK)]
+    chunks = [
+        requests[start : start + RUNS_PER_TASK] for start in range(0, len(requests), RUNS_PER_TASK)
+    ]
     children_before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, _context(), initializer=_stop_on_interrupt)
     count = 0

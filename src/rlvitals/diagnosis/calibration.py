@@ -7,7 +7,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.rules.rate import FAMILIES, Rate
 from rlvitals.rules.rule import Severity
 
-HEAD = '''"""Measured rates of each rule, by family. Written by `rates_module`: not by hand."""
+RATES_MODULE_HEADER = '''"""Measured rates of each rule, by family. Written by `rates_module`: not by hand."""
 
 from collections.abc import Mapping
 
@@ -94,7 +94,7 @@ def rates_module(rates: Mapping[str, Sequence[Rate]]) -> str:
             lines.append(f'    "{name}": ({calls[0]},),')
             continue
         lines += [f'    "{name}": (', *(f"        {call}," for call in calls), "    ),"]
-    return HEAD + "\n".join([*lines, "}", ""])
+    return RATES_MODULE_HEADER + "\n".join([*lines, "}", ""])
 
 
 def _call(rate: Rate) -> str:

@@ -9,7 +9,7 @@ from rlvitals.rules.rule import Finding
 from rlvitals.types import Series, Trace
 
 PRICE = "price_per_hour"
-HOUR = 3600.0
+HOUR_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +52,5 @@ def _spent(trace: Trace, seconds: Series | None, price: float | None, start_step
     if seconds is None:
         return Spent(steps)
     start_seconds = float(np.interp(start_step, seconds.steps, seconds.values))
-    hours = (float(seconds.values[-1]) - start_seconds) / HOUR
+    hours = (float(seconds.values[-1]) - start_seconds) / HOUR_SECONDS
     return Spent(steps, hours, None if price is None else hours * price)

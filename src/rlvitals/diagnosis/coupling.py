@@ -11,11 +11,11 @@ from rlvitals.metrics.catalogue import outcome, scheduler
 from rlvitals.metrics.catalogue.exploration import TEMPERATURE
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules.derived_series import outside_pulses, temperature_lag
-from rlvitals.rules.workload import SPEEDS, Optimum, latest_shares, misplaced_share, optimum
+from rlvitals.rules.workload import SPEEDS_SETTING, Optimum, latest_shares, misplaced_share, optimum
 from rlvitals.signals.lagged import MIN_LAGGED_POINTS, Lagged
 from rlvitals.types import Profile, Trace
 
-LATENCIES = (
+LATENCY_METRICS = (
     outcome.LATENCY, scheduler.LATENCY_EMA, scheduler.RAW_LATENCY, scheduler.LATENCY_PRESSURE,
 )  # fmt: skip
 
@@ -77,7 +77,7 @@ def _order(lag: int, name: str) -> str:
 
 def coupling(trace: Trace) -> Coupling | None:
     """Correlate temperature and latency over their lags; None where one is not logged."""
-    latency = next((m for m in LATENCIES if trace.numbers(m.name)), None)
+    latency = next((m for m in LATENCY_METRICS if trace.numbers(m.name)), None)
     if latency is None or trace.numbers(TEMPERATURE.name) is None:
         return None
     return Coupling(latency, temperature_lag(trace[latency.name], outside_pulses(trace)))
@@ -95,7 +95,7 @@ class Spread:
     def short(self) -> str:
         """Say it in few words."""
         if not self.best.known:
-            return f"no {SPEEDS} is set: which shares are best is not known"
+            return f"no {SPEEDS_SETTING} is set: which shares are best is not known"
         return f"{self.elsewhere:.0%} of the last choices belong elsewhere"
 
     @property
@@ -105,7 +105,7 @@ class Spread:
         if self.best.known:
             return f"{off} belong elsewhere: {self.best.assumption}"
         return (
-            f"what would be best is not known: no {SPEEDS} is set; were all equal, {off} would "
+            f"what would be best is not known: no {SPEEDS_SETTING} is set; were all equal, {off} would "
             "belong elsewhere"
         )
 

@@ -39,7 +39,7 @@ class Coverage:
 
 
 # What a change of which makes another run: a log without them cannot be reproduced.
-REPRODUCES = (
+REPRODUCTION_SETTINGS = (
     "learning_rate",
     "clip_range",
     "batch_size",
@@ -50,20 +50,22 @@ REPRODUCES = (
     "gae_lambda",
     "seed",
 )
-NEEDED_BY = {
+PROFILE_SETTINGS = {
     Profile.SUPERVISED: ("learning_rate", "batch_size", "seed"),
     Profile.OFF_POLICY: ("learning_rate", "batch_size", "gamma", "seed"),
     Profile.RLHF_PPO: ("learning_rate", "batch_size", "n_epochs", "clip_range", "kl_coef", "seed"),
-    Profile.ON_POLICY: tuple(name for name in REPRODUCES if name not in ("clip_range", "n_epochs")),
+    Profile.ON_POLICY: tuple(
+        name for name in REPRODUCTION_SETTINGS if name not in ("clip_range", "n_epochs")
+    ),
     **dict.fromkeys(
         kinds.GROUPED, ("learning_rate", "batch_size", "num_generations", "beta", "seed")
     ),
 }
 # Settings that trainers log beside their metrics, because schedules may change them.
-LOGGED = {"learning_rate": "optimiser/learning_rate", "clip_range": "policy/clip_range"}
+LOGGED_SETTINGS = {"learning_rate": "optimiser/learning_rate", "clip_range": "policy/clip_range"}
 # How many samples an update has, as frameworks state it that have no one number for it.
-ELSEWHERE = {"batch_size": ("n_steps", "minibatch_size")}
-ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
+SETTING_ALTERNATIVES = {"batch_size": ("n_steps", "minibatch_size")}
+METRIC_KIND_ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
 
 
 def coverage(
@@ -75,7 +77,7 @@ def coverage(
         waiting.update(set(answer.wants))
     ranking = sorted(
         (Wanted(name, count) for name, count in waiting.items() if name not in trace),
-        key=lambda w: (-w.rules, ORDER[_kind(w.name)], w.name),
+        key=lambda w: (-w.rules, METRIC_KIND_ORDER[_kind(w.name)], w.name),
     )
     return Coverage(
         judged=rule_count - len(undecided),
@@ -143,10 +145,12 @@ def _kind(name: str) -> str:
 
 
 def _unknown_settings(trace: Trace) -> tuple[str, ...]:
-    names = NEEDED_BY.get(trace.profile, REPRODUCES)
-    logged = {name for name, metric in LOGGED.items() if metric in trace}
+    names = PROFILE_SETTINGS.get(trace.profile, REPRODUCTION_SETTINGS)
+    logged = {name for name, metric in LOGGED_SETTINGS.items() if metric in trace}
     names_known = {*trace.settings, *logged}
     names_known |= {
-        name for name, alternatives in ELSEWHERE.items() if names_known.intersection(alternatives)
+        name
+        for name, alternatives in SETTING_ALTERNATIVES.items()
+        if names_known.intersection(alternatives)
     }
     return tuple(name for name in names if name not in names_known)

@@ -12,8 +12,8 @@ from rlvitals.types import Series, Trace
 
 CLOCK_STEP = 1.0  # seconds that a clock may be set back within one attempt
 PAUSE_FACTOR = 20.0  # times the usual distance of two rows, and
-PAUSE_SECONDS = 600.0  # at least so long: a longer silence is a pause between attempts
-BY_STEPS = "the times of its steps"
+MIN_PAUSE_SECONDS = 600.0  # at least so long: a longer silence is a pause between attempts
+STEP_TIMES_SOURCE = "the times of its steps"
 
 
 def clock(trace: Trace, max_rows: int = 1 << 20) -> Series | None:
@@ -50,10 +50,10 @@ def training_time(trace: Trace) -> tuple[float | None, str]:
         return float(by_row.values[-1]), "its log" if logged else "the times of its rows"
     per_step = trace.numbers(STEP_TIME.name, least=2)
     if per_step is None:
-        return None, BY_STEPS
+        return None, STEP_TIMES_SOURCE
     # A row speaks of the steps since the one before it; the first, of as many as the next.
     steps = np.diff(per_step.steps, prepend=2 * per_step.steps[0] - per_step.steps[1])
-    return float((per_step.values * steps).sum()), BY_STEPS
+    return float((per_step.values * steps).sum()), STEP_TIMES_SOURCE
 
 
 def _clock_in_parts(rows: Series, max_rows: int) -> Series | None:
@@ -87,4 +87,4 @@ def _longest_gap(gaps: NDArray[np.float64]) -> float:
     """Return the seconds between two rows beyond which a gap is a pause."""
     between = gaps[gaps >= 0]
     usual = float(np.median(between)) if len(between) else 0.0
-    return max(PAUSE_FACTOR * usual, PAUSE_SECONDS)
+    return max(PAUSE_FACTOR * usual, MIN_PAUSE_SECONDS)

@@ -3,7 +3,7 @@
 import re
 
 # The first that matches the last line of a traceback. Words that the libraries themselves print.
-MEANINGS = tuple(
+EXCEPTION_MEANINGS = tuple(
     (re.compile(pattern, re.IGNORECASE), meaning)
     for pattern, meaning in (
         (
@@ -121,4 +121,4 @@ MEANINGS = tuple(
 
 def usual_meaning(error: str) -> str:
     """Return what the last line of a traceback usually means; empty where it says all itself."""
-    return next((meaning for pattern, meaning in MEANINGS if pattern.search(error)), "")
+    return next((meaning for pattern, meaning in EXCEPTION_MEANINGS if pattern.search(error)), "")

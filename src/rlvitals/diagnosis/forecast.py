@@ -7,14 +7,14 @@ from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.shapes import start
-from rlvitals.rules.standing import OUTCOMES, label, outcome
+from rlvitals.rules.standing import OUTCOME_NAMES, label, outcome
 from rlvitals.signals.forecast import Crossing, crossing
 from rlvitals.types import Series, Trace
 
 CONFIDENCE = 0.90
-FLOOR = 0.05  # of its first level: what is left of an exploration that is over
-TO_THEIR_FLOOR = ("exploration/entropy", "exploration/std")  # falling, they lose what they had
-TO_THEIR_BOUND = (  # what counts is the rule's own limit
+EXPLORATION_FLOOR_SHARE = 0.05  # of its first level: what is left of an exploration that is over
+FLOOR_METRICS = ("exploration/entropy", "exploration/std")  # falling, they lose what they had
+BOUND_METRICS = (  # what counts is the rule's own limit
     "policy/kl_to_reference",
     "policy/kl_to_reference_per_token",
     "policy/approx_kl",
@@ -73,13 +73,13 @@ def is_over(trace: Trace) -> bool:
 def _target(trace: Trace, finding: Finding, series: Series) -> Bound | None:
     """Return the level that counts for a metric, where it is not there yet."""
     first = start(series)
-    if finding.metric in TO_THEIR_FLOOR and first is not None and first > 0:
-        return Bound(FLOOR * first, f"{FLOOR:.0%} of its start")
-    if finding.metric in OUTCOMES and first is not None and finding.severity > Severity.NOTE:
+    if finding.metric in FLOOR_METRICS and first is not None and first > 0:
+        return Bound(EXPLORATION_FLOOR_SHARE * first, f"{EXPLORATION_FLOOR_SHARE:.0%} of its start")
+    if finding.metric in OUTCOME_NAMES and first is not None and finding.severity > Severity.NOTE:
         picked = outcome(trace)
         better = picked is not None and picked[0] == finding.metric
         return Bound(first, "where it started") if better else None
-    return finding.bound if finding.metric in TO_THEIR_BOUND else None
+    return finding.bound if finding.metric in BOUND_METRICS else None
 
 
 def _ahead(trace: Trace, series: Series, name: str, target: Bound) -> Forecast | None:

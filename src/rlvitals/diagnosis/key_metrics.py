@@ -35,7 +35,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Series, Trace
 
 Part = Literal["goals", "stability"]
-LEAST = 10  # numbers: fewer have no level
+MIN_KEY_METRIC_POINTS = 10  # numbers: fewer have no level
 NOT_LOGGED = "not logged"
 
 
@@ -83,112 +83,150 @@ class Crucial:
     together_sign: Sign = "unknown"
 
 
-OUTCOME = Asked("Reward", "goes up", (), ("return-collapse", "no-learning", "plateau"), "goals")
-RLHF = replace(OUTCOME, title="RLHF reward", metrics=(outcome.RLHF_REWARD,))
-SCORE = replace(OUTCOME, title="Score", metrics=(outcome.SCORE,))
-ENTROPY = Asked(
+OUTCOME_SPEC = Asked(
+    "Reward", "goes up", (), ("return-collapse", "no-learning", "plateau"), "goals"
+)
+RLHF_SPEC = replace(OUTCOME_SPEC, title="RLHF reward", metrics=(outcome.RLHF_REWARD,))
+SCORE_SPEC = replace(OUTCOME_SPEC, title="Score", metrics=(outcome.SCORE,))
+ENTROPY_SPEC = Asked(
     "Entropy",
     "is kept, or falls slowly",
     (exploration.ENTROPY, exploration.ENTROPY_SEQUENCE, exploration.ENTROPY_SUM, exploration.STD),
     (*ENTROPY_RULES, "exploration-explodes"),
     "goals",
 )
-REFERENCE = Asked(
+REFERENCE_KL_SPEC = Asked(
     "KL to the reference",
     "small and positive",
     (policy.KL_TO_REFERENCE, policy.KL_TO_REFERENCE_PER_TOKEN),
     ("reference-kl-out-of-range", "kl-penalty-dominates"),
     "goals",
 )
-KL = Asked(
+KL_SPEC = Asked(
     "KL per update",
     "below its target",
     (policy.APPROX_KL, policy.KL_SIGNED),
     ("kl-above-target", "kl-spike"),
 )
-NEAR = replace(KL, part="goals")  # where there is no reference, it is this that is kept low
-RATIO = Asked("Probability ratio", "about 1", (policy.RATIO,), ("ratio-off-one",))
-CLIP = Asked(
+GOAL_KL_SPEC = replace(
+    KL_SPEC, part="goals"
+)  # where there is no reference, it is this that is kept low
+RATIO_SPEC = Asked("Probability ratio", "about 1", (policy.RATIO,), ("ratio-off-one",))
+CLIP_SPEC = Asked(
     "Clip fraction",
     "low, and not 0",
     (policy.CLIP_FRACTION, policy.CLIP_FRACTION_EFFECTIVE),
     ("clip-fraction-high", "updates-hardly-move"),
 )
-VALUE_LOSS = Asked(
+VALUE_LOSS_SPEC = Asked(
     "Value loss",
     "steady, without spikes or NaN",
     (value.LOSS, value.CRITIC_LOSS, value.LOSS_SUM, value.TD_ERROR),
     ("value-loss-explosion", "value-loss-vanishes"),
 )
-EXPLAINED = Asked(
+EXPLAINED_VARIANCE_SPEC = Asked(
     "Explained variance", "high", (value.EXPLAINED_VARIANCE,), ("critic-explains-nothing",)
 )
-COEFFICIENT = Asked(
+KL_COEF_SPEC = Asked(
     "KL coefficient", "does not run away", (policy.KL_COEF,), ("kl-coefficient-runaway",)
 )
-GRADIENT = Asked(
+GRADIENT_SPEC = Asked(
     "Gradient norm",
     "falls and settles",
     (optimiser.GRAD_NORM,),
     ("gradient-explosion", "gradient-not-settling", "gradient-always-clipped"),
 )
-LOSS = Asked(
+LOSS_SPEC = Asked(
     "Loss", "falls smoothly", (optimiser.LOSS,), ("loss-not-decreasing", "loss-oscillating")
 )
-TEMPERATURE = Asked(
+TEMPERATURE_SPEC = Asked(
     "Temperature",
     "between its ends, but for pulses",
     (exploration.TEMPERATURE,),
     ("temperature-out-of-range", "exploration-cut-under-load", "pulses-without-stagnation"),
 )
-BALANCE = Asked(
+BALANCE_SPEC = Asked(
     "Imbalance", "near 0 once balanced", (scheduler.BALANCE_PENALTY,), ("imbalance-unresolved",)
 )
-TIED = Asked("Groups without a signal", "few", (reward.GROUP_ZERO_STD,), ("zero-variance-groups",))
-SAMPLES = Asked(
+ZERO_STD_SPEC = Asked(
+    "Groups without a signal", "few", (reward.GROUP_ZERO_STD,), ("zero-variance-groups",)
+)
+SAMPLES_SPEC = Asked(
     "Samples kept",
     "stable, and never none",
     (language.NEGATIVE_SHARE, language.POSITIVE_SHARE, language.POS_NEG_RATIO),
     ("samples-all-filtered", "positive-share-falls"),
 )
-Q = Asked("Q value", "within what returns allow", (value.Q_MEAN, value.Q_MAX), ("q-divergence",))
-RATE = Asked(
+Q_SPEC = Asked(
+    "Q value", "within what returns allow", (value.Q_MEAN, value.Q_MAX), ("q-divergence",)
+)
+LEARNING_RATE_SPEC = Asked(
     "Learning rate", "as scheduled", (optimiser.LEARNING_RATE,),
     ("learning-rate-jump", "learning-rate-too-high"),
 )  # fmt: skip
 
-_FILTERED = (OUTCOME, REFERENCE, ENTROPY, SAMPLES, LOSS, GRADIENT)
-_CONTROL = (OUTCOME, NEAR, ENTROPY, RATIO, CLIP, VALUE_LOSS, EXPLAINED)
-ASKED: Mapping[Profile, tuple[Asked, ...]] = {
+_FILTERED_RUN_SPECS = (
+    OUTCOME_SPEC,
+    REFERENCE_KL_SPEC,
+    ENTROPY_SPEC,
+    SAMPLES_SPEC,
+    LOSS_SPEC,
+    GRADIENT_SPEC,
+)
+_CONTROL_SPECS = (
+    OUTCOME_SPEC,
+    GOAL_KL_SPEC,
+    ENTROPY_SPEC,
+    RATIO_SPEC,
+    CLIP_SPEC,
+    VALUE_LOSS_SPEC,
+    EXPLAINED_VARIANCE_SPEC,
+)
+KEY_METRIC_SPECS: Mapping[Profile, tuple[Asked, ...]] = {
     Profile.RLHF_PPO: (
-        OUTCOME, RLHF, SCORE, REFERENCE, ENTROPY, RATIO, CLIP, KL, VALUE_LOSS, COEFFICIENT,
+        OUTCOME_SPEC, RLHF_SPEC, SCORE_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC, CLIP_SPEC, KL_SPEC, VALUE_LOSS_SPEC, KL_COEF_SPEC,
     ),
-    Profile.CONTROL_PPO: _CONTROL,
-    Profile.UNKNOWN: _CONTROL,
+    Profile.CONTROL_PPO: _CONTROL_SPECS,
+    Profile.UNKNOWN: _CONTROL_SPECS,
     Profile.SCHEDULER_PPO: (
-        OUTCOME, NEAR, ENTROPY, CLIP, GRADIENT, TEMPERATURE, BALANCE, VALUE_LOSS,
+        OUTCOME_SPEC, GOAL_KL_SPEC, ENTROPY_SPEC, CLIP_SPEC, GRADIENT_SPEC, TEMPERATURE_SPEC, BALANCE_SPEC, VALUE_LOSS_SPEC,
     ),
-    Profile.GRPO: (OUTCOME, REFERENCE, ENTROPY, RATIO, CLIP, TIED, GRADIENT),
-    Profile.PSR: _FILTERED,
-    Profile.NSR: _FILTERED,
-    Profile.W_REINFORCE: _FILTERED,
-    Profile.ON_POLICY: (OUTCOME, ENTROPY, VALUE_LOSS, EXPLAINED, GRADIENT),
-    Profile.OFF_POLICY: (OUTCOME, VALUE_LOSS, Q, LOSS),
-    Profile.SUPERVISED: (OUTCOME, GRADIENT, RATE),
+    Profile.GRPO: (OUTCOME_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC, CLIP_SPEC, ZERO_STD_SPEC, GRADIENT_SPEC),
+    Profile.PSR: _FILTERED_RUN_SPECS,
+    Profile.NSR: _FILTERED_RUN_SPECS,
+    Profile.W_REINFORCE: _FILTERED_RUN_SPECS,
+    Profile.ON_POLICY: (OUTCOME_SPEC, ENTROPY_SPEC, VALUE_LOSS_SPEC, EXPLAINED_VARIANCE_SPEC, GRADIENT_SPEC),
+    Profile.OFF_POLICY: (OUTCOME_SPEC, VALUE_LOSS_SPEC, Q_SPEC, LOSS_SPEC),
+    Profile.SUPERVISED: (OUTCOME_SPEC, GRADIENT_SPEC, LEARNING_RATE_SPEC),
 }  # fmt: skip
 # Without one of these a kind of training has nothing to be watched by; the others it may lack.
-OPTIONAL = (RATIO, COEFFICIENT, TEMPERATURE, BALANCE, SAMPLES, Q, RLHF, SCORE)
+OPTIONAL_SPECS = (
+    RATIO_SPEC,
+    KL_COEF_SPEC,
+    TEMPERATURE_SPEC,
+    BALANCE_SPEC,
+    SAMPLES_SPEC,
+    Q_SPEC,
+    RLHF_SPEC,
+    SCORE_SPEC,
+)
 OFTEN = 0.05  # of the rows: this many outside of its bounds are told
-OWN = "the run's "  # how the origin of a bound begins that a run has set itself
+RUN_ORIGIN_PREFIX = "the run's "  # how the origin of a bound begins that a run has set itself
 
 
 def crucial(diagnosis: Diagnosis) -> Crucial:
     """Say what a run is watched by. What its kind rarely logs is left out where it is missing."""
     grouped = diagnosis.trace.profile in kinds.GROUPED  # many train without a reference
-    optional = {spec.title for spec in (*OPTIONAL, *((REFERENCE,) if grouped else ()))}
+    optional = {
+        spec.title for spec in (*OPTIONAL_SPECS, *((REFERENCE_KL_SPEC,) if grouped else ()))
+    }
     values: dict[str, Value] = {}
-    for spec in ASKED[diagnosis.trace.profile]:
-        item = _outcome(diagnosis, spec) if spec.rules is OUTCOME.rules else _value(diagnosis, spec)
+    for spec in KEY_METRIC_SPECS[diagnosis.trace.profile]:
+        item = (
+            _outcome(diagnosis, spec)
+            if spec.rules is OUTCOME_SPEC.rules
+            else _value(diagnosis, spec)
+        )
         if item.key or spec.title not in optional:
             values.setdefault(item.metric, item)
     together = _together(diagnosis)
@@ -218,7 +256,11 @@ def _bounds(trace: Trace, metric: Metric) -> tuple[Bound | None, Bound | None]:
     """
     band = metric.band(trace.profile)
     low, high = band.floor(trace), band.ceiling(trace)
-    if low is not None and metric is not policy.RATIO and not low.origin.startswith(OWN):
+    if (
+        low is not None
+        and metric is not policy.RATIO
+        and not low.origin.startswith(RUN_ORIGIN_PREFIX)
+    ):
         low = None
     return low, None if high is not None and high.value == metric.possible.high else high
 
@@ -233,7 +275,7 @@ def _on(item: Value, series: Series) -> Value:
 def _outcome(diagnosis: Diagnosis, spec: Asked) -> Value:
     """Judge the outcome as the verdict does; one that is asked for by name, by itself."""
     trace = diagnosis.trace
-    name = next((m.name for m in spec.metrics if trace.numbers(m.name, LEAST)), "")
+    name = next((m.name for m in spec.metrics if trace.numbers(m.name, MIN_KEY_METRIC_POINTS)), "")
     trend = standing(isolate_outcome(trace, name, trace[name])) if name else verdict_trend(trace)
     if spec.metrics and not name:
         return Value(spec.title, spec.healthy, spec.part, spec.metrics[0].name)
@@ -273,7 +315,7 @@ def _judge_by_rules(
     finding = _gravest(diagnosis, spec.rules)
     if finding is not None:
         return ("bad" if finding.severity > Severity.NOTE else "neutral"), finding.summary
-    if spec.title == ENTROPY.title and entropy_answer(diagnosis) == "no":
+    if spec.title == ENTROPY_SPEC.title and entropy_answer(diagnosis) == "no":
         return "bad", "most of it is gone"
     beyond, inside = _beyond(series, *bounds)
     if not any(rule.name in spec.rules for rule in diagnosis.clear):
@@ -314,10 +356,12 @@ def _beyond(series: Series, low: Bound | None, high: Bound | None) -> tuple[str,
 def _together(diagnosis: Diagnosis) -> tuple[str, Sign] | None:
     """Say what ratio, clip fraction and KL per update show together: drastic updates, or not."""
     trace = diagnosis.trace
-    ratio = trace.numbers(policy.RATIO.name, LEAST)
-    kl = next((n for n in (policy.APPROX_KL.name,) if trace.numbers(n, LEAST)), None)
+    ratio = trace.numbers(policy.RATIO.name, MIN_KEY_METRIC_POINTS)
+    kl = next(
+        (n for n in (policy.APPROX_KL.name,) if trace.numbers(n, MIN_KEY_METRIC_POINTS)), None
+    )
     clips = (policy.CLIP_FRACTION.name, policy.CLIP_FRACTION_EFFECTIVE.name)
-    clip = next((n for n in clips if trace.numbers(n, LEAST)), None)
+    clip = next((n for n in clips if trace.numbers(n, MIN_KEY_METRIC_POINTS)), None)
     if ratio is None:
         return None
     off = _gravest(diagnosis, (ratio_off_one.RULE.name,))
@@ -328,11 +372,13 @@ def _together(diagnosis: Diagnosis) -> tuple[str, Sign] | None:
             ("KL per update", policy.APPROX_KL) if kl is None
             else ("the clip fraction", policy.CLIP_FRACTION)
         )  # fmt: skip
-        lacks = describe_absence(trace, f"{title} is not logged", metric, min_count=LEAST)
+        lacks = describe_absence(
+            trace, f"{title} is not logged", metric, min_count=MIN_KEY_METRIC_POINTS
+        )
         return f"ratio, clipping and KL cannot be held together: {lacks}", "unknown"
     if off is not None and off.metric == policy.RATIO.name:
         return f"{off.summary}, while few samples are clipped and KL is low", "bad"
-    high = _gravest(diagnosis, (*KL.rules, "clip-fraction-high"))
+    high = _gravest(diagnosis, (*KL_SPEC.rules, "clip-fraction-high"))
     if high is not None:
         return f"the ratio stays about 1, but {high.summary}", "neutral"
     return "the ratio is about 1, few samples are clipped, and KL per update is low", "good"

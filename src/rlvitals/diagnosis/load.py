@@ -36,12 +36,19 @@ from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, read_about
 from rlvitals.tracking import clock, liveness
 from rlvitals.types import Lifecycle, Log, Profile, Series, Setting, Trace
 
-SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
-JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
-GRPO, SEED = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
+SETTINGS_FROM = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
+THRESHOLDS_FROM = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
+GRPO_SUFFIX, RUN_SEED_SUFFIX = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
 DENSER = 2  # times the points: below, neither log is a part of the other
 PRINT_ROUNDING = 0.005  # of a reward that is printed with two digits
-POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
+POSITIVE_SETTINGS = (
+    "total_steps",
+    "total_episodes",
+    "total_epochs",
+    "n_actions",
+    "target_kl",
+    "kl_target",
+)
 
 
 def runs(path: Path) -> tuple[Run, ...]:
@@ -71,9 +78,9 @@ def _find_spelling(path: Path) -> Path:
     """
     if os.path.lexists(path):
         return path
-    without = GRPO.sub("", path.name)
+    without = GRPO_SUFFIX.sub("", path.name)
     alternative = path.with_name(without) if without != path.name else None
-    if alternative is None and (seed := SEED.search(path.name)) is not None:
+    if alternative is None and (seed := RUN_SEED_SUFFIX.search(path.name)) is not None:
         alternative = path.with_name(f"{path.name[: seed.start()]}-grpo{seed[0]}")
     return alternative if alternative is not None and os.path.lexists(alternative) else path
 
@@ -283,11 +290,13 @@ def thresholds(values: Mapping[str, float]) -> dict[str, float]:
     for name, value in values.items():
         if name not in by_name:
             raise UsageError(
-                f"no rule judges by {name!r}", where=JUDGED_BY, hint=_judged_by(name, by_name)
+                f"no rule judges by {name!r}", where=THRESHOLDS_FROM, hint=_judged_by(name, by_name)
             )
         if not by_name[name].allows(value):
             raise UsageError(
-                f"{name} cannot be {value:g}", where=JUDGED_BY, hint=_describe_range(by_name[name])
+                f"{name} cannot be {value:g}",
+                where=THRESHOLDS_FROM,
+                hint=_describe_range(by_name[name]),
             )
     return dict(values)
 
@@ -337,7 +346,7 @@ def canonical(settings: Mapping[str, Setting]) -> dict[str, Setting]:
         if name is None:
             native_names = {key for table in TABLES for key in table.settings}
             hint = nearest(key, names | native_names) or "rlvitals metrics"
-            raise UsageError(f"no setting is called {key!r}", where=SAID, hint=hint)
+            raise UsageError(f"no setting is called {key!r}", where=SETTINGS_FROM, hint=hint)
         result[name] = value
     for key, value in result.items():
         _check_number(key, value)
@@ -349,9 +358,9 @@ def _check_number(name: str, value: Setting) -> None:
     metric = metrics.find(name)
     unit = metric.unit if metric else ""
     if unit and isinstance(value, str | bool):
-        raise UsageError(f"{name} cannot be {value!r}", where=SAID, hint="a number")
-    if name in POSITIVE and not isinstance(value, str) and value <= 0:
-        raise UsageError(f"{name} cannot be {value}", where=SAID, hint="a number above 0")
+        raise UsageError(f"{name} cannot be {value!r}", where=SETTINGS_FROM, hint="a number")
+    if name in POSITIVE_SETTINGS and not isinstance(value, str) and value <= 0:
+        raise UsageError(f"{name} cannot be {value}", where=SETTINGS_FROM, hint="a number above 0")
 
 
 def chosen_rules(only: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:

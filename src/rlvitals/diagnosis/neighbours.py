@@ -8,7 +8,7 @@ from pathlib import Path
 from rlvitals.comparison.siblings import compare_siblings
 from rlvitals.diagnosis import load, marks
 from rlvitals.diagnosis.engine import Diagnosis
-from rlvitals.diagnosis.verdict import PRAISE
+from rlvitals.diagnosis.verdict import GOOD_VERDICTS
 from rlvitals.errors import UnreadableLog
 from rlvitals.metrics.canonicalize import Given
 from rlvitals.readers.discovery.sources import Run
@@ -18,7 +18,7 @@ from rlvitals.rules.rule import Severity
 def attach(diagnosis: Diagnosis, run: Run, overrides: Given) -> Diagnosis:
     """Add the comparison with marked healthy runs beside a run that is not plainly well."""
     has_warning = diagnosis.worst is not None and diagnosis.worst > Severity.NOTE
-    if not has_warning and diagnosis.verdict.word in PRAISE:
+    if not has_warning and diagnosis.verdict.word in GOOD_VERDICTS:
         return diagnosis
     healthy = []
     for sibling in _healthy_runs(run):

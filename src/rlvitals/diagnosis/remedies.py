@@ -18,9 +18,9 @@ from rlvitals.metrics.frameworks import TABLES
 from rlvitals.metrics.frameworks.key import Table
 from rlvitals.types import Setting, Trace
 
-PLACE = re.compile(r"\{(\w+(?:\|\w+)*)(?::([^{}]+))?\}")
+SETTING_PLACEHOLDER = re.compile(r"\{(\w+(?:\|\w+)*)(?::([^{}]+))?\}")
 # Settings that trainers log beside their metrics, because schedules may change them.
-LOGGED = {
+SETTING_METRICS = {
     "learning_rate": "optimiser/learning_rate",
     "clip_range": "policy/clip_range",
     "entropy_coef": "exploration/entropy_coef",
@@ -44,12 +44,14 @@ class Knob:
 
 def neutral(remedy: str) -> str:
     """Write a remedy in everybody's words."""
-    return PLACE.sub(_setting_words, remedy)
+    return SETTING_PLACEHOLDER.sub(_setting_words, remedy)
 
 
 def setting_names(remedy: str) -> tuple[str, ...]:
     """Return the canonical settings that a remedy names."""
-    return tuple(name for match in PLACE.finditer(remedy) for name in match[1].split("|"))
+    return tuple(
+        name for match in SETTING_PLACEHOLDER.finditer(remedy) for name in match[1].split("|")
+    )
 
 
 def fill_in(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[Knob, ...]]:
@@ -68,7 +70,9 @@ def fill_in(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tup
         description = _describe_knob(knobs[match[1]], text)
         return f"{text} ({description})" if description else text
 
-    return tuple(PLACE.sub(write, remedy) for remedy in remedies), tuple(knobs.values())
+    return tuple(SETTING_PLACEHOLDER.sub(write, remedy) for remedy in remedies), tuple(
+        knobs.values()
+    )
 
 
 def knob(setting: str, trace: Trace) -> Knob:
@@ -97,7 +101,7 @@ def _value(setting: str, trace: Trace) -> tuple[Setting | None, float | None, bo
     warm up to it and decay from it.
     """
     setting_value = trace.settings.get(setting)
-    series = trace.numbers(LOGGED.get(setting, ""))
+    series = trace.numbers(SETTING_METRICS.get(setting, ""))
     if series is None:
         return setting_value, None, False
     last, highest = float(series.values[-1]), float(series.values.max())

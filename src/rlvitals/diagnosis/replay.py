@@ -13,7 +13,7 @@ from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Answer, Finding, Rule, Severity, Undecided
 from rlvitals.types import Lifecycle, Trace
 
-PARTS = 20  # prefixes: one at every 5 % of the run
+REPLAY_PARTS = 20  # prefixes: one at every 5 % of the run
 NEARLY = 0.9  # of its best: an outcome that has so much of it is told so
 
 
@@ -52,7 +52,7 @@ class Course:
 
 
 def replay(
-    trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES, parts: int = PARTS
+    trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES, parts: int = REPLAY_PARTS
 ) -> tuple[Course, ...]:
     """Ask every rule that applies on growing prefixes of a run, the whole of it last.
 
@@ -69,7 +69,7 @@ def retractions(courses: Sequence[Course]) -> tuple[Retraction, ...]:
     return tuple(sorted(every, key=lambda r: (r.said, r.taken_back, r.rule.name)))
 
 
-def prefixes(trace: Trace, parts: int = PARTS) -> tuple[Trace, ...]:
+def prefixes(trace: Trace, parts: int = REPLAY_PARTS) -> tuple[Trace, ...]:
     """Return the run as it stood after each of `parts` equal shares of it, as a watcher met it.
 
     On all but the last, the whole, the log grew just now: its budget is not known, nor its end.

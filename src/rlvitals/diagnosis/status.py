@@ -13,7 +13,7 @@ import numpy as np
 
 from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, STOPPED, Progress
-from rlvitals.diagnosis.duration import PAUSE_FACTOR, PAUSE_SECONDS, training_time
+from rlvitals.diagnosis.duration import MIN_PAUSE_SECONDS, PAUSE_FACTOR, training_time
 from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SHARE
@@ -29,16 +29,18 @@ from rlvitals.types import Series, Trace
 if TYPE_CHECKING:  # it loads what records a run
     from rlvitals.tracking.spool import UploadCost
 
-BRIEF = 7  # metrics that are told unless all are asked for
-FIRST = (
+MAX_BRIEF_METRICS = 7  # metrics that are told unless all are asked for
+STATUS_METRIC_ORDER = (
     LOSS, LEARNING_RATE, GRAD_NORM, NEGATIVE_SHARE, POSITIVE_SHARE, APPROX_KL, KL_TO_REFERENCE,
     ENTROPY, VALUE_LOSS, EXPLAINED_VARIANCE, EPISODE_LENGTH,
 )  # fmt: skip
-BESIDE = ("progress/", "throughput/")  # what is not learned: told last
+PROGRESS_PREFIXES = ("progress/", "throughput/")  # what is not learned: told last
 RECENT = 200  # rows: those of some updates, where each episode is a row
 AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart do not tell a speed
-LEFT_OFF = frozenset({"stopped", "interrupted"})  # how a recorder calls an end before the end
-SAID = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
+EARLY_END_REASONS = frozenset(
+    {"stopped", "interrupted"}
+)  # how a recorder calls an end before the end
+PROGRESS_STATES = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +147,12 @@ def _state(  # noqa: PLR0911 - one for each way to know
     if cycle.failed:
         return "failed", cycle.reason or cycle.signal or _last_line(cycle.traceback)
     if cycle.over and cycle.live is None:
-        state = "stopped" if cycle.reason in LEFT_OFF else "finished"
+        state = "stopped" if cycle.reason in EARLY_END_REASONS else "finished"
         return state, cycle.reason or "its log says so"
     if cycle.live:
         return "running", cycle.live_by
-    if progress is not None and progress.status in SAID:
-        return SAID[progress.status], progress.error or "its progress file says so"
+    if progress is not None and progress.status in PROGRESS_STATES:
+        return PROGRESS_STATES[progress.status], progress.error or "its progress file says so"
     run_liveness = liveness(trace)
     if run_liveness.live is not None:
         return "running" if run_liveness.live else "finished", run_liveness.why
@@ -200,7 +202,7 @@ def _seconds_per_step(trace: Trace) -> float | None:
     good = (steps > 0) & (seconds >= 0)
     if not good.any():
         return None
-    good &= seconds <= max(PAUSE_FACTOR * float(np.median(seconds[good])), PAUSE_SECONDS)
+    good &= seconds <= max(PAUSE_FACTOR * float(np.median(seconds[good])), MIN_PAUSE_SECONDS)
     seconds_per_step = float(seconds[good].sum() / steps[good].sum())
     return seconds_per_step if seconds_per_step > 0 else None
 
@@ -224,8 +226,8 @@ def _by_checkpoints(look: Inspection) -> float | None:
 def _changes(trace: Trace) -> Iterable[Change]:
     """Go through the metrics from first to last number, what the run is judged by first."""
     outcome = verdict_trend(thin_trace(trace)).metric
-    first = [*([outcome] if outcome else []), *(metric.name for metric in FIRST)]
-    other_names = sorted(trace.series, key=lambda name: (name.startswith(BESIDE), name))
+    first = [*([outcome] if outcome else []), *(metric.name for metric in STATUS_METRIC_ORDER)]
+    other_names = sorted(trace.series, key=lambda name: (name.startswith(PROGRESS_PREFIXES), name))
     for name in dict.fromkeys([*first, *other_names]):
         series = trace.numbers(name, least=2)
         if series is not None:

@@ -27,17 +27,23 @@ from rlvitals.types import Profile, Trace
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
 OFTEN = 0.2  # of the updates
-SLOW = 0.7  # of its first level: an entropy that loses more than this fell fast or far
-FAR = ("clip-fraction-high", "kl-above-target", "kl-spike")  # beside them no update is gentle
-FELL = 0.1  # of its first level: less is noise
+MAX_SLOW_ENTROPY_LOSS = (
+    0.7  # of its first level: an entropy that loses more than this fell fast or far
+)
+STRONG_UPDATE_RULES = (
+    "clip-fraction-high",
+    "kl-above-target",
+    "kl-spike",
+)  # beside them no update is gentle
+MIN_ENTROPY_FALL = 0.1  # of its first level: less is noise
 # How each is said, and its unit: the first that is logged counts.
-ENTROPIES: Mapping[str, tuple[str, str]] = {
+ENTROPY_UNITS: Mapping[str, tuple[str, str]] = {
     "exploration/entropy": ("", "nats"),
     "exploration/entropy_sequence": ("", "nats a response"),
     "exploration/entropy_sum": (" summed over a batch", "nats"),
 }
 # What is not missed there: a Q-learner has no clipped ratio, a group baseline no critic.
-UNUSUAL: Mapping[Profile, tuple[str, ...]] = {
+UNUSUAL_SENTENCES: Mapping[Profile, tuple[str, ...]] = {
     **dict.fromkeys(kinds.GROUPED, ("critic",)),
     Profile.ON_POLICY: ("KL", "clipping"),
     Profile.OFF_POLICY: ("KL", "entropy", "clipping"),
@@ -68,7 +74,7 @@ def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tu
         _clipping(trace, findings, may_praise=may_praise),
         _critic(trace, trend, may_praise=may_praise),
     )
-    unusual = UNUSUAL.get(trace.profile, ())
+    unusual = UNUSUAL_SENTENCES.get(trace.profile, ())
     return tuple(s for s in sentences if s.sign != "unknown" or s.topic not in unusual)
 
 
@@ -144,7 +150,7 @@ def _entropy(
 ) -> Sentence:
     if collapse is not None:
         return Sentence("entropy", f"{_capitalise(collapse.summary)}.", "bad")
-    levels = _levels(trace, *ENTROPIES)
+    levels = _levels(trace, *ENTROPY_UNITS)
     if levels is None:
         text = "Entropy is not logged: exploration is not known"
         std = _levels(trace, exploration.STD.name)
@@ -153,16 +159,16 @@ def _entropy(
             return Sentence("entropy", f"Entropy is not logged. {text}", "neutral")
         return _absence(trace, "entropy", text, exploration.ENTROPY)
     name, first, last = levels
-    of, unit = ENTROPIES[name]
+    of, unit = ENTROPY_UNITS[name]
     ends = f"{first:.3g}", f"{last:.3g}"
     course = f"stays at {ends[1]}" if ends[0] == ends[1] else f"goes {ends[0]} to {ends[1]}"
     text = f"Entropy{of} {course} {unit}"
     if name == "exploration/entropy_sum" and (batch := _batch(trace)):
         text += f", {first / batch:.3g} to {last / batch:.3g} a decision in batches of {batch:,}"
-    if first <= 0 or last > (1 - FELL) * first:
+    if first <= 0 or last > (1 - MIN_ENTROPY_FALL) * first:
         return Sentence("entropy", f"{text}.", "neutral")
     lost_share = 1 - last / first
-    if lost_share <= SLOW or trend.improves:
+    if lost_share <= MAX_SLOW_ENTROPY_LOSS or trend.improves:
         praise = "" if trend.improves and not may_praise else ": from exploring to exploiting"
         return Sentence("entropy", f"{text}{praise}.", _good_if(may_praise))
     return Sentence(
@@ -196,7 +202,7 @@ def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool
             sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _good_if(may_praise)
     if ratio is not None:
         parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
-    if sign == "good" and any(name in findings for name in FAR):
+    if sign == "good" and any(name in findings for name in STRONG_UPDATE_RULES):
         sign = "neutral"
     ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
     if "updates-hardly-move" in findings:

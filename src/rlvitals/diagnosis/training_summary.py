@@ -12,7 +12,7 @@ from rlvitals.diagnosis.coupling import Coupling, Spread, coupling, spread
 from rlvitals.diagnosis.duration import training_time
 from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import Change
-from rlvitals.diagnosis.summary import SLOW
+from rlvitals.diagnosis.summary import MAX_SLOW_ENTROPY_LOSS
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS
@@ -24,8 +24,8 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import tail_ratio
 
 Answered = Literal["yes", "no", "unknown"]
-LAST = 10  # losses whose scatter is told
-FLAT = 0.01  # std / mean of them, below which a loss is called flat
+LOSS_TAIL_POINTS = 10  # losses whose scatter is told
+MAX_FLAT_LOSS_RATIO = 0.01  # std / mean of them, below which a loss is called flat
 # Rules that speak against a small KL, and against an entropy that is kept.
 KL_RULES = ("kl-above-target", "kl-spike", "reference-kl-out-of-range", "kl-penalty-dominates")
 ENTROPY_RULES = ("entropy-collapse",)
@@ -81,7 +81,7 @@ def summary(name: str, diagnosis: Diagnosis, trained_for: float | None = None) -
         seconds_from=source,
         converged=converged,
         why=reason,
-        ratio=None if loss is None else tail_ratio(loss.values, LAST),
+        ratio=None if loss is None else tail_ratio(loss.values, LOSS_TAIL_POINTS),
         goals=_goals(diagnosis),
         found=diagnosis,
         form=describe_form_gain(trace),
@@ -128,7 +128,7 @@ def entropy_answer(diagnosis: Diagnosis) -> Answered:
     """Say whether enough of the entropy is left, by its levels and by the rule on its collapse."""
     series = diagnosis.trace.get(ENTROPY.name)
     levels = None if series is None else first_last_change(series.values)
-    if levels is not None and levels[0] > 0 and levels[1] < (1 - SLOW) * levels[0]:
+    if levels is not None and levels[0] > 0 and levels[1] < (1 - MAX_SLOW_ENTROPY_LOSS) * levels[0]:
         return "no"
     answered = _rules_answer(diagnosis, ENTROPY_RULES)
     return "yes" if answered == "unknown" and levels is not None and levels[0] > 0 else answered

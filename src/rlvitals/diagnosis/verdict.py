@@ -13,7 +13,7 @@ from rlvitals.rules.likely_outcome import LikelyAnswer, likely_answer
 from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import SHARES, Standing, describe_progress
+from rlvitals.rules.standing import SHARE_OUTCOMES, Standing, describe_progress
 from rlvitals.rules.untaught import lifeless
 from rlvitals.rules.weigh import content
 from rlvitals.types import Trace
@@ -81,9 +81,9 @@ def proven_verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> 
     for word in Word:
         if word not in verdicts:
             continue
-        is_loss = word in OUTCOME_LOST and _of_the_outcome(verdicts[word])
+        is_loss = word in LOSS_VERDICTS and _of_the_outcome(verdicts[word])
         is_loss = is_loss or (word is Word.STALLED and _of_right_answers(verdicts[word].metric))
-        if is_loss or not (good and word in OUTCOME_DECIDES):
+        if is_loss or not (good and word in OUTCOME_VERDICTS):
             return Verdict(word, verdicts[word].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(prefer_evaluation(trace))
     if fallen is not None and trend.state != "holding its best":
@@ -122,7 +122,7 @@ def _min_severity(label: Word) -> Severity:
 
 
 def _of_right_answers(metric: str) -> bool:
-    return metric in SHARES or checks_the_answer(metric)
+    return metric in SHARE_OUTCOMES or checks_the_answer(metric)
 
 
 def _of_the_outcome(finding: Finding | None) -> bool:
@@ -133,9 +133,9 @@ def _of_the_outcome(finding: Finding | None) -> bool:
 # rises has not collapsed: the finding stands, the verdict does not. An outcome that was had and
 # lost has collapsed, even if its end is above its start. A return that rises while the success it
 # is paid for does not is not learning the task.
-OUTCOME_LOST = (Word.COLLAPSED, Word.UNSTABLE)
-OUTCOME_DECIDES = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
-PRAISE = (Word.CONVERGED, Word.LEARNING)  # never said without what speaks against it
+LOSS_VERDICTS = (Word.COLLAPSED, Word.UNSTABLE)
+OUTCOME_VERDICTS = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
+GOOD_VERDICTS = (Word.CONVERGED, Word.LEARNING)  # never said without what speaks against it
 
 
 def _by_outcome(trace: Trace, trend: Standing) -> Verdict:
@@ -150,5 +150,5 @@ def _by_outcome(trace: Trace, trend: Standing) -> Verdict:
     label = labels.get(trend.state, Word.UNKNOWN)
     way = describe_progress(prefer_evaluation(trace), trend) if label is Word.STALLED else ""
     reason = f"{trend.sentence}; {way}" if way else trend.sentence
-    form = describe_form_gain(trace) if label in PRAISE else ""
+    form = describe_form_gain(trace) if label in GOOD_VERDICTS else ""
     return Verdict(label, f"{reason}. {form}" if form else reason)

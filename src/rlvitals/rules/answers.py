@@ -65,10 +65,10 @@ from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
-    LEAST,
-    OF_THE_START,
+    MIN_OUTCOME_POINTS,
+    MIN_START_GAIN,
     OUTCOME_METRICS,
-    SHARES,
+    SHARE_OUTCOMES,
     Standing,
     beyond,
     label,
@@ -94,7 +94,11 @@ def answers(trace: Trace) -> tuple[str, Series] | None:
     outcomes = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
     for name, series in (*outcomes, *list_answer_checks(trace)):
         points = paid_share(trace, name, series.finite())
-        if len(points) >= LEAST and points.values.min() >= 0 and points.values.max() <= 1:
+        if (
+            len(points) >= MIN_OUTCOME_POINTS
+            and points.values.min() >= 0
+            and points.values.max() <= 1
+        ):
             return name, points
     return None
 
@@ -112,7 +116,7 @@ def paid_share(trace: Trace, name: str, series: Series) -> Series:
     _, mean_rows, sd_rows = np.intersect1d(series.steps, scatter.steps, return_indices=True)
     mean, spread = series.values[mean_rows], scatter.values[sd_rows]
     mixed = (mean > 0) & (spread > 0)
-    if mixed.sum() < LEAST or series.values.min() < 0:
+    if mixed.sum() < MIN_OUTCOME_POINTS or series.values.min() < 0:
         return series
     low, paid, high = np.quantile(mean[mixed] + spread[mixed] ** 2 / mean[mixed], (0.1, 0.5, 0.9))
     if high - low > 0.2 * paid:  # the batches disagree on the sum
@@ -150,7 +154,7 @@ def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     for name in _evaluated_names(trace):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
-        if len(values) < LEAST or values.min() < 0 or values.max() > 1:
+        if len(values) < MIN_OUTCOME_POINTS or values.min() < 0 or values.max() > 1:
             continue
         trend = standing(isolate_outcome(trace, SUCCESS_RATE.name, series), since)
         yield judge_batches(trace, replace(trend, metric=name), series, since)
@@ -165,7 +169,7 @@ def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     for name in _evaluated_names(trace):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
-        if not 0 < len(values) < LEAST or values.min() < 0 or values.max() > 1:
+        if not 0 < len(values) < MIN_OUTCOME_POINTS or values.min() < 0 or values.max() > 1:
             continue
         levels = float(values[0]), float(values[-1]), float(values.max())
         if levels[1] - levels[0] > MIN_ANSWER_GAIN and order_chance(values) <= 0.01:
@@ -204,7 +208,7 @@ def _judge_training(trace: Trace, since: int | None) -> Standing:
     if unpaid is not None:
         return unpaid
     score = trace.get(SCORE.name)
-    if score is not None and len(score.finite()) >= LEAST:
+    if score is not None and len(score.finite()) >= MIN_OUTCOME_POINTS:
         other_series = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
         trace = replace(trace, series=other_series)
     picked, trend = outcome(trace), standing(trace, since)
@@ -265,7 +269,7 @@ def _judge_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -
     else:
         # What is proven counts if it is a tenth of the first level, however rewards scatter.
         min_effect = SMALL_EFFECT_SD * single_sd(trace, trend.metric, during)
-        start = OF_THE_START * change.first
+        start = MIN_START_GAIN * change.first
         min_gain = min(min_effect, abs(start)) if start else min_effect
     is_proven = change.proven or trend.low > 0 or has_steady_rise(during.values)
     if is_proven and change.size >= min_gain and not change.falls:
@@ -314,7 +318,7 @@ def verdict_trend(trace: Trace) -> Standing:
     right = trace.numbers(ACCURACY.name, MIN_GAIN_POINTS)
     if trend.state == "unknown" and right is not None and not right.values.any():
         return _constant_standing(trace, ACCURACY.name, right) or trend
-    shares = trace.numbers(trend.metric) if trend.metric in SHARES else None
+    shares = trace.numbers(trend.metric) if trend.metric in SHARE_OUTCOMES else None
     late = trend.metric == ACCURACY.name  # success falls where a curriculum gets harder
     return trend if shares is None else after_loss(trend, shares.values, late=late)
 
@@ -328,7 +332,7 @@ def judge_pairs(trace: Trace) -> Standing | None:
     is a mean over new pairs, so that its first level scales nothing.
     """
     for name in (preference.ACCURACY.name, preference.EVAL_ACCURACY.name):
-        series = trace.numbers(name, LEAST)
+        series = trace.numbers(name, MIN_OUTCOME_POINTS)
         if series is None:
             continue
         trend = replace(standing(isolate_outcome(trace, SUCCESS_RATE.name, series)), metric=name)

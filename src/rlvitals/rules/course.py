@@ -20,8 +20,8 @@ from rlvitals.rules.known_task import knows_way
 from rlvitals.rules.outcome_blocks import by_blocks, flat_unless_good
 from rlvitals.rules.paid import longer_way
 from rlvitals.rules.standing import (
-    EVALUATED,
-    LEAST,
+    EVAL_OUTCOME,
+    MIN_OUTCOME_POINTS,
     Standing,
     least_that_counts,
     outcome,
@@ -33,10 +33,10 @@ from rlvitals.signals.early_rise import early_rise_size
 from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_change import MIN_LEVEL_SD, line_gain, outcome_change
 from rlvitals.signals.outcome_course import (
-    BLOCKS,
-    HALF,
-    LAST,
-    PLAIN,
+    CLEAR_GAIN_SD,
+    COURSE_BLOCKS,
+    COURSE_END_BLOCKS,
+    FALL_SHARE,
     Course,
     course_of,
     falls,
@@ -61,14 +61,14 @@ def is_clear_loss(name: str, values: Array, course: Course) -> bool:
     they had, all but one pass one of the limits, most of them by a factor of five.
     """
     fall = drawdown(values)
-    if fall is not None and fall.size >= PLAIN:
+    if fall is not None and fall.size >= CLEAR_GAIN_SD:
         return True
     if name == "reward/step":  # of single decisions: it follows the load, in long smooth swings
         return False
     start = len(values) - (len(course.blocks) - course.peak) * course.width
     half = course.width // 2
     peak_values = values[max(start - half, 0) : start + course.width + half + 1]
-    end = values[-LAST * course.width :]
+    end = values[-COURSE_END_BLOCKS * course.width :]
     drop = (median(peak_values) or 0.0) - (median(end) or 0.0)
     return drop >= MIN_LOSS_SDS * max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
 
@@ -82,7 +82,7 @@ def is_lost_before(trace: Trace, step: int) -> bool | None:
     if picked is None:
         return None
     values_before = picked[1].until(step).values
-    if len(values_before) < LEAST:
+    if len(values_before) < MIN_OUTCOME_POINTS:
         return None
     material, _ = least_that_counts(trace, picked[0], picked[1])
     gain, loss = values_before.max() - values_before[0], values_before.max() - values_before[-1]
@@ -91,7 +91,7 @@ def is_lost_before(trace: Trace, step: int) -> bool | None:
     # One bad episode is no loss: the level of the last few lies lower as well.
     levels = np.median(sliding_window_view(values_before, 5), axis=1)
     level_loss = levels.max() - levels[-1]
-    return bool(loss > HALF * gain and level_loss > HALF * (levels.max() - levels[0]))
+    return bool(loss > FALL_SHARE * gain and level_loss > FALL_SHARE * (levels.max() - levels[0]))
 
 
 def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> Standing | None:
@@ -105,7 +105,7 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
     first tenth, and where the outcome was lost before or is coming back.
     """
     values = series.values
-    if len(values) < BLOCKS or liveness(trace).live or knows_way(trace, name, values):
+    if len(values) < COURSE_BLOCKS or liveness(trace).live or knows_way(trace, name, values):
         return None
     late = late_loss(values)
     min_change = max(MIN_LATE_ERRORS * late.swing, scatter_of_window(trace, name))
@@ -171,7 +171,7 @@ def judge_late_loss(trace: Trace, trend: Standing, series: Series) -> Standing:
     Evaluations that end far below the first ones have fallen back, whatever they gained before. Of
     training returns nothing is said: they also fall where exploration begins anew.
     """
-    if trend.state != "unknown" or trend.metric != EVALUATED:
+    if trend.state != "unknown" or trend.metric != EVAL_OUTCOME:
         return trend
     min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
     if not is_clear_fall(series.values, min_loss):
@@ -202,7 +202,7 @@ def _flat_by_line(trace: Trace, trend: Standing, series: Series) -> Standing | N
 
 def _is_running_mean(trace: Trace, name: str, series: Series) -> bool:
     """Return True for a mean over the last episodes, or over all: it begins with one of them."""
-    if name == EVALUATED:
+    if name == EVAL_OUTCOME:
         return False
     if episodes(trace, name) > 1:
         return True

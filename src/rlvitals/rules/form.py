@@ -13,8 +13,8 @@ from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.remembered import cache_by_trace
-from rlvitals.rules.reward_names import FORM, checks_the_answer
-from rlvitals.rules.standing import LEAST, OF_A_SHARE, SHARES, label
+from rlvitals.rules.reward_names import FORM_PATTERN, checks_the_answer
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, MIN_SHARE_GAIN, SHARE_OUTCOMES, label
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
@@ -31,7 +31,7 @@ def describe_form_gain(trace: Trace) -> str:
     name, first, last = gain
     form = f"The form of the answers improved ({label(name)} {first:.3g} -> {last:.3g})"
     trend = learning_trend(trace)
-    if not (trend.metric in SHARES or checks_the_answer(trend.metric)):
+    if not (trend.metric in SHARE_OUTCOMES or checks_the_answer(trend.metric)):
         return f"{form}; whether they are right is not logged."
     if trend.improves or trend.state == "holding its best":
         return ""
@@ -44,12 +44,12 @@ def of_evaluations(base: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     gains = [
         (value - before, name, before, value)
         for name, value in current["rewards"].items()
-        if FORM.search(name) and value is not None
+        if FORM_PATTERN.search(name) and value is not None
         if (before := base["rewards"].get(name)) is not None
-        if value - before >= OF_A_SHARE * max(1.0, abs(value))
+        if value - before >= MIN_SHARE_GAIN * max(1.0, abs(value))
     ]
     start, end = base["right"]["value"], current["right"]["value"]
-    if not gains or end - start >= OF_A_SHARE:
+    if not gains or end - start >= MIN_SHARE_GAIN:
         return ""
     _, name, before, value = max(gains)
     form = f"The form of the answers improved ({name} {before:.3g} -> {value:.3g})"
@@ -61,7 +61,7 @@ def _form(trace: Trace) -> tuple[str, float, float] | None:
     parts = [
         (name, *levels)
         for name in sorted(trace.series)
-        if name.startswith(f"{COMPONENT.name}/") and FORM.search(name)
+        if name.startswith(f"{COMPONENT.name}/") and FORM_PATTERN.search(name)
         if (levels := _gain(trace[name].finite())) is not None
     ]
     return max(parts, key=lambda part: part[2] - part[1], default=None)
@@ -73,10 +73,10 @@ def _gain(series: Series) -> tuple[float, float] | None:
     The first points alone: a form is often learned within a tenth of a run.
     """
     levels = first_last_change(series.values)
-    if len(series) < LEAST or levels is None:
+    if len(series) < MIN_OUTCOME_POINTS or levels is None:
         return None
     first, last = float(np.mean(series.values[:UNTRAINED_POINTS])), levels[1]
     scale = max(1.0, float(np.abs(series.values).max()))
     error = (noise_sd(series.values) or 0.0) / UNTRAINED_POINTS**0.5
     # Two standard errors of the first level.
-    return (first, last) if last - first >= max(OF_A_SHARE * scale, 2.0 * error) else None
+    return (first, last) if last - first >= max(MIN_SHARE_GAIN * scale, 2.0 * error) else None

@@ -19,9 +19,9 @@ from rlvitals.rules.curves import describe_earlier_learning
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import LEAST, Standing, label
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, Standing, label
 from rlvitals.rules.untaught import at_top
-from rlvitals.signals.finite import ROUNDING, Array
+from rlvitals.signals.finite import FLOAT_ROUNDING, Array
 from rlvitals.signals.noise import SHRINKAGE_LINE, line_fit, persistence
 from rlvitals.signals.outcome_change import MIN_SHARE_LOST, outcome_change
 from rlvitals.signals.outcome_course import LateLoss, late_loss
@@ -86,7 +86,7 @@ def gain(values: Array) -> Gain | None:
     count = min(GAIN_BLOCKS, len(values) // 3)  # points in each block, at least
     course = np.array([block.mean() for block in np.array_split(values, count)])
     scatter = (noise_sd(values) or 0.0) / math.sqrt(len(values) / count)
-    rounding = ROUNDING * float(np.abs(values).max())  # means of equal values differ by it
+    rounding = FLOAT_ROUNDING * float(np.abs(values).max())  # means of equal values differ by it
     noise = max(scatter, noise_sd(course) or 0.0, rounding)
     levels = np.convolve(course, np.full(LEVEL_BLOCKS, 1 / LEVEL_BLOCKS), mode="valid")
     # Levels of three blocks, and of one against three.
@@ -120,7 +120,7 @@ def slope_errors(values: Array) -> float:
     count = values.size
     slope, residual = line_fit(values)
     spread = math.sqrt(float(residual @ residual) / (count - 2))
-    rounding = ROUNDING * float(np.abs(values).max())
+    rounding = FLOAT_ROUNDING * float(np.abs(values).max())
     error = max(spread, rounding) / math.sqrt(count * (count**2 - 1) / 12)
     return slope / error if error else 0.0
 
@@ -160,7 +160,7 @@ def rises_at_once(values: Array, min_gain: float) -> bool:
     scatter of all rows after the first third. The gain exceeds `min_gain` and does not go back.
     """
     count = len(values)
-    if not LEAST <= count < MIN_GAIN_POINTS:
+    if not MIN_OUTCOME_POINTS <= count < MIN_GAIN_POINTS:
         return False
     after, width = values[count // 3 :], count // 3
     scatter = float(after.std(ddof=1))
@@ -273,7 +273,7 @@ def few_pair_evaluations(trace: Trace) -> Standing | None:
     metrics = (EVAL_MARGIN, EVAL_ACCURACY, EVAL_LOSS)
     series = [trace.numbers(metric.name) for metric in metrics]
     margin, share, loss = (s.values if s is not None and len(s) > 1 else None for s in series)
-    if margin is None or share is None or loss is None or len(margin) >= LEAST:
+    if margin is None or share is None or loss is None or len(margin) >= MIN_OUTCOME_POINTS:
         return None
     more_pairs = share[-1] - share[0] > 0.02 and loss[-1] < loss[0]  # of the pairs
     if not more_pairs or order_chance(margin) > 0.01:  # as said
@@ -347,10 +347,14 @@ def few_returns(trace: Trace) -> Standing | None:
     is_over = liveness(trace).live is False
     for name in (RETURN.name, EVAL_RETURN.name, REWARD.name):
         series = trace.numbers(name)
-        min_points = LEAST // 2 if is_over and name == EVAL_RETURN.name else LEAST - 2
+        min_points = (
+            MIN_OUTCOME_POINTS // 2
+            if is_over and name == EVAL_RETURN.name
+            else MIN_OUTCOME_POINTS - 2
+        )
         if (
             series is None
-            or not min_points <= len(series) < LEAST
+            or not min_points <= len(series) < MIN_OUTCOME_POINTS
             or describe_earlier_learning(trace)
         ):
             continue
@@ -368,7 +372,7 @@ def rising_evaluations(trace: Trace) -> Standing | None:
     Kendall's test at 0.5 %. The last third is also above the first by a standard deviation within
     thirds, and has kept two thirds of what the best third gained.
     """
-    series = trace.numbers(EVAL_RETURN.name, LEAST)
+    series = trace.numbers(EVAL_RETURN.name, MIN_OUTCOME_POINTS)
     if series is None or describe_earlier_learning(trace):
         return None
     thirds = np.array_split(series.values, 3)

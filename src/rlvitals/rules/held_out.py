@@ -22,7 +22,7 @@ from rlvitals.metrics.catalogue.reward import COMPONENT, EVAL_COMPONENT
 from rlvitals.metrics.catalogue.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
 from rlvitals.rules.answers import isolate_outcome
 from rlvitals.rules.reward_names import pays_right_answers
-from rlvitals.rules.standing import OUTCOMES, Standing, label, standing
+from rlvitals.rules.standing import OUTCOME_NAMES, Standing, label, standing
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Profile, Series, Trace
@@ -90,7 +90,7 @@ def direction(trace: Trace, evaluation: HeldOut) -> Standing:
     """Judge an evaluation as an outcome of its kind is judged."""
     if evaluation.name == EVAL_LOSS.name:
         kind = LOSS.name
-    elif evaluation.name in OUTCOMES:
+    elif evaluation.name in OUTCOME_NAMES:
         kind = evaluation.name
     else:
         values = evaluation.series.values

@@ -21,10 +21,10 @@ from rlvitals.rules.falling import first_full_step
 from rlvitals.rules.gains import MIN_GAIN_POINTS, no_gain
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
-    EVALUATED,
-    LEAST,
-    MORE,
-    STUCK_TOP,
+    EVAL_OUTCOME,
+    MIN_OUTCOME_POINTS,
+    MIN_STUCK_TOP_SHARE,
+    TASK_HINT,
     Standing,
     State,
     label,
@@ -44,22 +44,22 @@ from rlvitals.signals.outcome_change import (
     OutcomeChange,
     outcome_change,
 )
-from rlvitals.signals.outcome_course import PLAIN, Course, course_of, falls
+from rlvitals.signals.outcome_course import CLEAR_GAIN_SD, Course, course_of, falls
 from rlvitals.types import Trace
 
-STATES: dict[Answer, State] = {
+ANSWER_STATES: dict[Answer, State] = {
     "rose": "rising",
     "flat": "flat",
     "fell": "falling",
     "lost": "fallen back",
 }
-SURE = 1.75  # half intervals: by chance in fewer than 1 of 1,000 flat outcomes
-NEAR_RISE = 0.1  # of the gain in training: evaluations this near its end are where it ended
-MOST_MORE = 10  # times the points there are: more is no plan
+PROVEN_GAIN_FACTOR = 1.75  # half intervals: by chance in fewer than 1 of 1,000 flat outcomes
+MAX_RISE_DISTANCE = 0.1  # of the gain in training: evaluations this near its end are where it ended
+MAX_MORE_FACTOR = 10  # times the points there are: more is no plan
 MAX_FALL_BLOCKS = 2  # of twenty: another opponent, a harder stage, weights that were lost
 MIN_RISE_BLOCKS = 4  # of twenty, after the lowest: a shorter rise is a swing
 END_BLOCKS = 2  # of twenty, a tenth of the run
-MAX_LEVEL = 1e300  # beyond, differences and means overflow
+MAX_BLOCK_LEVEL = 1e300  # beyond, differences and means overflow
 
 
 def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
@@ -92,7 +92,7 @@ def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
     best = block_change.best if block_change.answer == "lost" else trend.best
     if small and not knows_way(trace, trend.metric, values):
         return small_rise(trend, block_change)
-    state = "flat" if small else STATES[block_change.answer]
+    state = "flat" if small else ANSWER_STATES[block_change.answer]
     return replace(
         trend,
         state=state,
@@ -156,7 +156,7 @@ def flat_unless_good(
     Blocks of a smoothed outcome scatter by its own swings: its last fifth has to tell the same.
     """
     ends_below = trend.first - trend.last > trend.material
-    if course.gain > max(trend.material, PLAIN * course.noise) and not ends_below:
+    if course.gain > max(trend.material, CLEAR_GAIN_SD * course.noise) and not ends_below:
         return trend  # it moved and came back: whether it kept its gain is for other rules
     flat = replace(trend, state="flat", why="", low=level.low, high=level.high)
     if knows_way(trace, trend.metric, values):
@@ -176,11 +176,11 @@ def may_be_good(trace: Trace, name: str) -> bool:
     """
     values = trace[name].finite().values
     best, worst = float(values.max()), float(values.min())
-    is_bound = best > worst and float((values == best).mean()) >= STUCK_TOP
+    is_bound = best > worst and float((values == best).mean()) >= MIN_STUCK_TOP_SHARE
     is_bound = is_bound and float(values.mean()) >= (best + worst) / 2
     if len(values) < MIN_GAIN_POINTS or is_bound or _is_sure_at_first(trace):
         return True
-    is_evaluation = name == EVALUATED and RETURN.name in trace and not _explores_less(trace)
+    is_evaluation = name == EVAL_OUTCOME and RETURN.name in trace and not _explores_less(trace)
     return is_evaluation and standing(trace, of=RETURN.name).improves
 
 
@@ -233,7 +233,7 @@ def _likely_level(
     if swings or gained or knows_way(trace, trend.metric, values):
         return None
     large = 0.8  # Cohen 1988: a large effect
-    max_sd, anew = max_episode_sd(trace, trend.metric), trend.metric == EVALUATED
+    max_sd, anew = max_episode_sd(trace, trend.metric), trend.metric == EVAL_OUTCOME
     level = outcome_change(values, min_sd=large, max_sd=max_sd, anew=anew)
     if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD or _leans_up(level):
         return None
@@ -256,7 +256,7 @@ def tells_poor(trace: Trace, name: str, values: Array) -> bool:
     return of exactly zero throughout, which no reward has reached, and a training's return that
     rose, and to well above the evaluation.
     """
-    if name != EVALUATED or not values.any() or task(trace, name, values) is not None:
+    if name != EVAL_OUTCOME or not values.any() or task(trace, name, values) is not None:
         return True
     trained = trace.get(RETURN.name)
     levels = None if trained is None else first_last_change(trained.finite().values)
@@ -269,8 +269,12 @@ def stands_where_training_rose(trace: Trace) -> bool:
     The training's return tells how far the task goes: what the evaluations change by is less than
     a tenth of that.
     """
-    evaluation = trace.get(EVALUATED)
-    if evaluation is None or len(evaluation.finite()) < LEAST or RETURN.name not in trace:
+    evaluation = trace.get(EVAL_OUTCOME)
+    if (
+        evaluation is None
+        or len(evaluation.finite()) < MIN_OUTCOME_POINTS
+        or RETURN.name not in trace
+    ):
         return False
     if _explores_less(trace):
         return False  # the training's return rises towards the evaluation's by that alone
@@ -280,13 +284,13 @@ def stands_where_training_rose(trace: Trace) -> bool:
     values = evaluation.finite().values
     course = block_means(values, max(len(values) // CURVE_BLOCKS, 1))
     gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
-    return bool(gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
+    return bool(gain > 0 and course.min() >= rise.last - MAX_RISE_DISTANCE * gain)
 
 
 def unclear_level(trend: Standing) -> Standing:
     """Say of a flat outcome that nobody can tell whether its level is a good one."""
     name, ends = label(trend.metric), f"{trend.first:.4g} to {trend.last:.4g}"
-    reason = f"{name} is flat, {ends}, and whether that is a good level is not known{MORE}"
+    reason = f"{name} is flat, {ends}, and whether that is a good level is not known{TASK_HINT}"
     return replace(trend, state="unknown", why=reason)
 
 
@@ -295,7 +299,7 @@ def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeCh
 
     Where it is a single value's scatter, that of the blocks, which holds slow noise, does as well.
     """
-    anew = name == EVALUATED
+    anew = name == EVAL_OUTCOME
     max_sd = max_episode_sd(trace, name)
     known = knows_way(trace, name, values)
     result = None if known else outcome_change(values, max_sd=max_sd, anew=anew)
@@ -310,13 +314,13 @@ def _counts(trace: Trace, trend: Standing, values: Array, block_change: OutcomeC
     A rise that is small beside the scatter of single values has to be proven well.
     """
     gain, half = block_change.last - block_change.first, (block_change.high - block_change.low) / 2
-    proven = not knows_way(trace, trend.metric, values) and gain >= SURE * half
+    proven = not knows_way(trace, trend.metric, values) and gain >= PROVEN_GAIN_FACTOR * half
     return gain >= trend.material or proven
 
 
 def _more(name: str, block_change: OutcomeChange) -> str:
     """Say how many more points would tell, if the change goes on as it is."""
-    if not 0 < block_change.more <= MOST_MORE * block_change.points:
+    if not 0 < block_change.more <= MAX_MORE_FACTOR * block_change.points:
         return ""
     return f"; about {block_change.more:,} more points of the {label(name)} may tell"
 
@@ -346,7 +350,7 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     width = len(series) // CURVE_BLOCKS
     with np.errstate(over="ignore"):
         course = block_means(series.values, width)
-    if np.abs(course).max() > MAX_LEVEL:
+    if np.abs(course).max() > MAX_BLOCK_LEVEL:
         return None
     bottom = int((np.maximum.accumulate(course) - course).argmax())
     top = int(course[: bottom + 1].argmax())
@@ -383,7 +387,7 @@ def lost_again(trace: Trace) -> Standing | None:
     if picked is None or trend.state != "rising":
         return None
     values = picked[1].values
-    anew = trend.metric == EVALUATED
+    anew = trend.metric == EVAL_OUTCOME
     min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
     fall = find_fall_back(values, min_loss) or find_proven_loss(values, min_loss, anew=anew)
     if fall is None or recovery(trace, trend.material) is not None:

@@ -6,21 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.throughput import STEPS_PER_SECOND
-from rlvitals.rules.shapes import LASTING
+from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.types import Series, Trace
 
 # seconds: SB3 logs whole ones, so shorter windows are mostly rounding; and whatever the clock,
 # a collector's garbage, a checkpoint or an evaluation fills a shorter one.
-SHORTEST = 20.0
-SLOWER = 0.7  # of the run's own past
+MIN_WINDOW_SECONDS = 20.0
+SLOW_PACE_FACTOR = 0.7  # of the run's own past
 MOSTLY = 0.8  # of the windows since then
-BEFORE, AFTER = 3, 5  # windows that say what was usual, and that must be slow
-LEAST = BEFORE + AFTER
+USUAL_WINDOWS, MIN_SLOW_WINDOWS = 3, 5  # windows that say what was usual, and that must be slow
+MIN_PACE_WINDOWS = USUAL_WINDOWS + MIN_SLOW_WINDOWS
 # Who logs steps per second of each interval, over steps of the environments: of other rates it is
 # not known what they are a mean of, or they are means since the start.
-PER_INTERVAL = ("rlvitals-ppo",)
-WINDOWS = 30  # enough to date a change, few enough to be steady
-WARM_UP = 0.1  # of the run
+INTERVAL_RATE_FRAMEWORKS = ("rlvitals-ppo",)
+PACE_WINDOWS = 30  # enough to date a change, few enough to be steady
+WARM_UP_SHARE = 0.1  # of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def pace(trace: Trace, counter: Series | None = None) -> Pace | None:
         if not len(clock):
             return None
     # A run that becomes ten times slower spends less than a tenth of its time on its first half.
-    keep = _past(clock.values, WARM_UP) | _past(progress, WARM_UP)
+    keep = _past(clock.values, WARM_UP_SHARE) | _past(progress, WARM_UP_SHARE)
     clock, progress = clock.where(keep), progress[keep]
     return _rates(clock, progress) if len(clock) else None
 
@@ -86,7 +86,7 @@ def _clock(trace: Trace) -> Series | None:
 def by_rate(trace: Trace) -> Series | None:
     """Return seconds of collecting and learning by step; None where no rate tells them."""
     source = trace.measured.get(STEPS_PER_SECOND.name)
-    if source is None or source.framework not in PER_INTERVAL:
+    if source is None or source.framework not in INTERVAL_RATE_FRAMEWORKS:
         return None
     logged = trace[STEPS_PER_SECOND.name].finite()
     logged = logged.where(logged.values > 0)
@@ -108,11 +108,13 @@ def _after(values: NDArray[np.float64], edge: int, length: float) -> int:
 def _rates(clock: Series, progress: NDArray[np.float64]) -> Pace | None:
     """Cut a run into windows of a thirtieth of its time or of its steps, whichever is shorter."""
     seconds = clock.values
-    length = max(SHORTEST, float(seconds[-1] - seconds[0]) / WINDOWS)
-    stride = float(progress[-1] - progress[0]) / WINDOWS
+    length = max(MIN_WINDOW_SECONDS, float(seconds[-1] - seconds[0]) / PACE_WINDOWS)
+    stride = float(progress[-1] - progress[0]) / PACE_WINDOWS
     edges = [0]
     while True:
-        by_steps = max(_after(seconds, edges[-1], SHORTEST), _after(progress, edges[-1], stride))
+        by_steps = max(
+            _after(seconds, edges[-1], MIN_WINDOW_SECONDS), _after(progress, edges[-1], stride)
+        )
         edge = min(_after(seconds, edges[-1], length), by_steps)
         if edge >= seconds.size:
             break
@@ -123,13 +125,13 @@ def _rates(clock: Series, progress: NDArray[np.float64]) -> Pace | None:
     return Pace(clock.steps[edges[1:]], np.diff(progress[edges]) / seconds, float(seconds.mean()))
 
 
-def slow_since(speed: Pace, slower: float = SLOWER) -> int | None:
+def slow_since(speed: Pace, slower: float = SLOW_PACE_FACTOR) -> int | None:
     """Return the first window of the slow stretch that lasts to the end; None if there is none.
 
     Slow is below `slower` of the median before it.
     """
-    tail = max(AFTER, int(LASTING * len(speed.rates)))
-    for split in range(BEFORE, len(speed.rates) - tail + 1):
+    tail = max(MIN_SLOW_WINDOWS, int(MIN_LASTING_SHARE * len(speed.rates)))
+    for split in range(USUAL_WINDOWS, len(speed.rates) - tail + 1):
         slow = speed.rates[split:] < slower * float(np.median(speed.rates[:split]))
         if slow.mean() >= MOSTLY and slow[0] and slow[-1]:
             return split

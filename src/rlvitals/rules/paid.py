@@ -18,13 +18,21 @@ from rlvitals.rules.known_task import environment
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.types import Profile, Series, Trace
 
-HOLDS, OFF = 0.01, 0.1  # of what the steps should have paid: rounding, and what is none
-EXACT = 1e-3  # the same, of rewards that one number multiplies
-SURE = 5  # points that hold, before one that does not is a change
-LEAST, OF_ALL = 3, 0.1  # points that are off, and their share of the log
-NOTHING = 0.005  # of what the steps should have paid: no reward arrives, which is another fault
+PAY_TOLERANCE, MIN_PAY_DEVIATION = (
+    0.01,
+    0.1,
+)  # of what the steps should have paid: rounding, and what is none
+EXACT_PAY_TOLERANCE = 1e-3  # the same, of rewards that one number multiplies
+MIN_MATCHED_POINTS = 5  # points that hold, before one that does not is a change
+MIN_UNMATCHED_POINTS, MIN_UNMATCHED_SHARE = (
+    3,
+    0.1,
+)  # points that are off, and their share of the log
+MIN_PAY_SHARE = (
+    0.005  # of what the steps should have paid: no reward arrives, which is another fault
+)
 MIN_PAID_STEPS = 5  # of an episode: fewer pay a whole number each by chance
-NEAR, NEARLY_ALL = 0.99, 0.9  # of the time limit, and of the points
+MIN_TIME_LIMIT_SHARE, MIN_POINT_SHARE = 0.99, 0.9  # of the time limit, and of the points
 LONGER = 1.3  # times as long as before: episodes go on after their end
 
 
@@ -35,16 +43,19 @@ def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
     hardly any return lies below it: the untrained policy had nothing left to gain. Returns that
     never vary are no evidence, as a reward of 1 whatever the policy does looks the same.
     """
-    lengths = trace.numbers(EPISODE_LENGTH.name, SURE)
-    if lengths is None or len(values) < SURE or np.ptp(lengths.values) > 0:
+    lengths = trace.numbers(EPISODE_LENGTH.name, MIN_MATCHED_POINTS)
+    if lengths is None or len(values) < MIN_MATCHED_POINTS or np.ptp(lengths.values) > 0:
         return False
     length, best = float(lengths.values[0]), float(values.max())
     if length < MIN_PAID_STEPS or best <= 0 or values.min() == best:
         return False
-    whole_number = abs(best / length - round(best / length)) <= EXACT and best >= length * (
-        1 - EXACT
+    whole_number = abs(
+        best / length - round(best / length)
+    ) <= EXACT_PAY_TOLERANCE and best >= length * (1 - EXACT_PAY_TOLERANCE)
+    return (
+        whole_number
+        and float(np.quantile(values, 1 - MIN_POINT_SHARE)) >= (1 - PAY_TOLERANCE) * best
     )
-    return whole_number and float(np.quantile(values, 1 - NEARLY_ALL)) >= (1 - HOLDS) * best
 
 
 @cache_by_trace
@@ -90,12 +101,12 @@ class Paid:
     @property
     def broke(self) -> int | None:
         """The point at which what had held no longer does; None where it holds or never did."""
-        matches = np.abs(self.share.values - 1.0) <= HOLDS + 1.0 / self.lengths
+        matches = np.abs(self.share.values - 1.0) <= PAY_TOLERANCE + 1.0 / self.lengths
         first = len(matches) if matches.all() else int(np.argmin(matches))
         if (
-            first < SURE
+            first < MIN_MATCHED_POINTS
             or first == len(matches)
-            or not _is_frequent(np.abs(self.share.values - 1.0) > OFF)
+            or not _is_frequent(np.abs(self.share.values - 1.0) > MIN_PAY_DEVIATION)
         ):
             return None
         return first
@@ -103,15 +114,18 @@ class Paid:
     @property
     def scatters(self) -> int | None:
         """The first point that is off, where returns lie to both sides of what was due."""
-        high, low = self.share.values > 1.0 + OFF, self.share.values < 1.0 - OFF
+        high, low = (
+            self.share.values > 1.0 + MIN_PAY_DEVIATION,
+            self.share.values < 1.0 - MIN_PAY_DEVIATION,
+        )
         return int(np.argmax(high | low)) if _is_frequent(high) and _is_frequent(low) else None
 
     @property
     def underpays(self) -> bool:
         """Tell whether returns are only ever less than what was due, and more than none of it."""
         values = self.share.values
-        return _is_frequent(values < 1.0 - OFF) and bool(
-            (values < 1.0 + OFF).all() and values.min() >= 0
+        return _is_frequent(values < 1.0 - MIN_PAY_DEVIATION) and bool(
+            (values < 1.0 + MIN_PAY_DEVIATION).all() and values.min() >= 0
         )
 
     @property
@@ -123,7 +137,7 @@ class Paid:
         break_index, limit = self.broke, self.env.horizon
         if not self.underpays or len(self.points_without_reward) or limit is None:
             return False
-        stays = bool((self.lengths >= NEAR * limit).mean() >= NEARLY_ALL)
+        stays = bool((self.lengths >= MIN_TIME_LIMIT_SHARE * limit).mean() >= MIN_POINT_SHARE)
         longer = (
             break_index is not None
             and self.lengths[break_index:].max() >= LONGER * self.lengths[break_index - 1]
@@ -133,12 +147,12 @@ class Paid:
     @property
     def points_without_reward(self) -> Series:
         """The points up to the last one at which no reward arrives any more."""
-        paying = np.flatnonzero(np.abs(self.share.values) > NOTHING)
+        paying = np.flatnonzero(np.abs(self.share.values) > MIN_PAY_SHARE)
         return self.share.where(slice(int(paying[-1]) + 1 if len(paying) else 0, None))
 
 
 def _is_frequent(mask: NDArray[np.bool_]) -> bool:
-    return int(np.count_nonzero(mask)) >= max(LEAST, OF_ALL * len(mask))
+    return int(np.count_nonzero(mask)) >= max(MIN_UNMATCHED_POINTS, MIN_UNMATCHED_SHARE * len(mask))
 
 
 @cache_by_trace
@@ -149,8 +163,8 @@ def negated_returns(trace: Trace) -> Series | None:
     negatives is, and the first are what random actions earn with the other sign, within a half.
     None for all other runs.
     """
-    env, returns = environment(trace), trace.numbers(RETURN.name, LEAST)
-    lengths = trace.numbers(EPISODE_LENGTH.name, LEAST)
+    env, returns = environment(trace), trace.numbers(RETURN.name, MIN_UNMATCHED_POINTS)
+    lengths = trace.numbers(EPISODE_LENGTH.name, MIN_UNMATCHED_POINTS)
     if env is None or returns is None or trace.profile not in (*kinds.CONTROL, Profile.UNKNOWN):
         return None
     if env.pays is not None and lengths is not None:
@@ -158,13 +172,13 @@ def negated_returns(trace: Trace) -> Series | None:
             returns.steps, lengths.steps, return_indices=True
         )
         negated = -env.pays * lengths.values[length_rows]
-        off = np.abs(returns.values[return_rows] - negated) > HOLDS * np.abs(negated)
-        if len(return_rows) >= LEAST and not off.any():
+        off = np.abs(returns.values[return_rows] - negated) > PAY_TOLERANCE * np.abs(negated)
+        if len(return_rows) >= MIN_UNMATCHED_POINTS and not off.any():
             return returns
-    impossible = env.beyond(returns.values).mean() >= NEARLY_ALL
+    impossible = env.beyond(returns.values).mean() >= MIN_POINT_SHARE
     if not env.random_return or not impossible or env.beyond(-returns.values).any():
         return None
-    first = float(np.median(returns.values[:LEAST]))
+    first = float(np.median(returns.values[:MIN_UNMATCHED_POINTS]))
     return returns if abs(first / env.random_return + 1.0) <= 0.5 else None
 
 
@@ -181,8 +195,12 @@ def step_reward(trace: Trace) -> Paid | None:
     if not len(steps) or episode_steps.min() <= 0:
         return None
     share = returns.values[left] / (env.pays * episode_steps)
-    first, usual = slice(SURE), float(np.median(share[:SURE]))
-    varied = np.ptp(episode_steps[first]) > OFF * episode_steps[first].mean()
-    if varied and abs(usual) > NOTHING and (np.abs(share[first] / usual - 1.0) <= EXACT).all():
+    first, usual = slice(MIN_MATCHED_POINTS), float(np.median(share[:MIN_MATCHED_POINTS]))
+    varied = np.ptp(episode_steps[first]) > MIN_PAY_DEVIATION * episode_steps[first].mean()
+    if (
+        varied
+        and abs(usual) > MIN_PAY_SHARE
+        and (np.abs(share[first] / usual - 1.0) <= EXACT_PAY_TOLERANCE).all()
+    ):
         share = share / usual  # every reward is multiplied by one number
     return Paid(env, Series(steps, returns.times[left], share), episode_steps)

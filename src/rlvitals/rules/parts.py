@@ -11,18 +11,18 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import ACCURACY, EVAL_ACCURACY, EVAL_TASK, SUCCESS_RATE
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.rules.remembered import cache_by_trace
-from rlvitals.rules.reward_names import FORM, checks_the_answer, pays_the_task
-from rlvitals.rules.standing import LEAST, OF_A_SHARE, label
+from rlvitals.rules.reward_names import FORM_PATTERN, checks_the_answer, pays_the_task
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, MIN_SHARE_GAIN, label
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
 FLOOR = 0.02  # of what a part can pay: earned by accident alone
-GAIN_SHARE = 0.75  # of all gains that the rising part makes
+MIN_RISING_GAIN_SHARE = 0.75  # of all gains that the rising part makes
 MIN_UNPAID_ROWS = 20
 SAME = 0.98  # correlation: one part is the other one over again
 # Logs of these say which answers were right.
-GRADED = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
+GRADED_NAMES = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
 
 
 @cache_by_trace
@@ -43,8 +43,10 @@ def unclear_gain(trace: Trace) -> str:
         for name in other_names
         if 0 < parts[name].values.mean() <= parts[name].values.max() <= FLOOR
     ]
-    single_rise = all(gains[name] < (1 - GAIN_SHARE) * gains[best] for name in other_names)
-    if gains[best] < OF_A_SHARE or not single_rise or not floors:
+    single_rise = all(
+        gains[name] < (1 - MIN_RISING_GAIN_SHARE) * gains[best] for name in other_names
+    )
+    if gains[best] < MIN_SHARE_GAIN or not single_rise or not floors:
         return ""
     floor = floors[0]
     first, last = first_last_change(parts[best].values) or (0.0, 0.0)
@@ -83,23 +85,23 @@ def _moves_with(part: Series, twin: Series) -> bool:
     """Tell whether a part is another one over again: a difference of the two, a scaled copy."""
     _, part_rows, twin_rows = np.intersect1d(part.steps, twin.steps, return_indices=True)
     left, right = part.values[part_rows], twin.values[twin_rows]
-    if len(left) < LEAST or not np.ptp(left) or not np.ptp(right):
+    if len(left) < MIN_OUTCOME_POINTS or not np.ptp(left) or not np.ptp(right):
         return False
     return bool(np.corrcoef(left, right)[0, 1] >= SAME)
 
 
 def _has_answer_metric(trace: Trace) -> bool:
     return any(
-        name in GRADED or name.startswith(f"{EVAL_TASK.name}/") or checks_the_answer(name)
+        name in GRADED_NAMES or name.startswith(f"{EVAL_TASK.name}/") or checks_the_answer(name)
         for name in trace.series
     )
 
 
 def _share(trace: Trace, name: str) -> Series | None:
-    if not name.startswith(f"{COMPONENT.name}/") or FORM.search(name):
+    if not name.startswith(f"{COMPONENT.name}/") or FORM_PATTERN.search(name):
         return None
     series = trace[name].finite()
-    if len(series) < LEAST or series.values.min() < 0 or series.values.max() > 1:
+    if len(series) < MIN_OUTCOME_POINTS or series.values.min() < 0 or series.values.max() > 1:
         return None
     return series
 

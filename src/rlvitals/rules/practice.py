@@ -16,11 +16,16 @@ from math import inf
 from rlvitals.rules import kinds
 from rlvitals.types import Profile, Setting, Trace
 
-SMOOTHED = ("SAC", "TD3", "DDPG", "TQC")  # their target networks follow a little at each step
+SOFT_UPDATE_ALGORITHMS = (
+    "SAC",
+    "TD3",
+    "DDPG",
+    "TQC",
+)  # their target networks follow a little at each step
 NEVER = 0.5  # of the budget: a target network that is updated less often than that is not
-OFTEN = 2  # steps: a network that is copied at each of them is no target
+MIN_TARGET_INTERVAL = 2  # steps: a network that is copied at each of them is no target
 SOFT = 0.5  # target smoothing above it is copying
-SEEN_INTERVALS = "10 to 1,000"
+TUNED_TARGET_INTERVALS = "10 to 1,000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Practice:
         return self.low <= value <= self.high
 
 
-OFF_POLICY = (Profile.OFF_POLICY,)
+OFF_POLICY_PROFILES = (Profile.OFF_POLICY,)
 PRACTICES: tuple[Practice, ...] = (
     Practice(
         "gamma", (*kinds.CONTROL, Profile.SCHEDULER_PPO), "0.9 to 0.9999", low=0.5,
@@ -70,7 +75,7 @@ PRACTICES: tuple[Practice, ...] = (
         above="the policy is paid more for being random than for the task",
     ),
     Practice(
-        "entropy_coef", OFF_POLICY, "0.005 to 0.1, or tuned automatically", high=1.0,
+        "entropy_coef", OFF_POLICY_PROFILES, "0.005 to 0.1, or tuned automatically", high=1.0,
         above="the policy is paid more for being random than for the task",
     ),
     Practice(
@@ -90,12 +95,12 @@ PRACTICES: tuple[Practice, ...] = (
         below="each update sees hardly more than one moment",
     ),
     Practice(
-        "tau", OFF_POLICY, "0.005 to 0.05", low=1e-5, high=0.5, algorithms=SMOOTHED,
+        "tau", OFF_POLICY_PROFILES, "0.005 to 0.05", low=1e-5, high=0.5, algorithms=SOFT_UPDATE_ALGORITHMS,
         below="the target networks never follow",
         above="the target networks are the networks: nothing holds the values down",
     ),
     Practice(
-        "buffer_size", OFF_POLICY, "10,000 to 1,000,000", low=1e3,
+        "buffer_size", OFF_POLICY_PROFILES, "10,000 to 1,000,000", low=1e3,
         below="the replay buffer holds only the last moments",
     ),
     Practice(
@@ -154,8 +159,12 @@ def _target_network(trace: Trace) -> Iterator[Odd]:
     max_interval = inf if planned_steps is None else NEVER * planned_steps
     if interval > max_interval:
         does = "the target network is not updated within this run"
-        yield Odd("target_update_interval", interval, max_interval, SEEN_INTERVALS, does)
+        yield Odd("target_update_interval", interval, max_interval, TUNED_TARGET_INTERVALS, does)
     dqn = str(trace.settings.get("algorithm", "")).upper() == "DQN"
-    if interval < OFTEN and dqn and (tau is None or tau > SOFT):  # DQN copies unless told
+    if (
+        interval < MIN_TARGET_INTERVAL and dqn and (tau is None or tau > SOFT)
+    ):  # DQN copies unless told
         does = "the target network is the network: nothing holds the values down"
-        yield Odd("target_update_interval", interval, OFTEN, SEEN_INTERVALS, does)
+        yield Odd(
+            "target_update_interval", interval, MIN_TARGET_INTERVAL, TUNED_TARGET_INTERVALS, does
+        )

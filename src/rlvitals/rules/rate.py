@@ -9,22 +9,27 @@ from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.types import Profile
 
 # Kinds of training whose healthy runs look alike: a rule is measured in each.
-ON_POLICY, OFF_POLICY = "on-policy control", "off-policy control"
-SCHEDULER, GROUPED, RLHF, SUPERVISED = "scheduler", "GRPO-like", "RLHF", "supervised"
+ON_POLICY_FAMILY, OFF_POLICY_FAMILY = "on-policy control", "off-policy control"
+SCHEDULER_FAMILY, GROUPED_FAMILY, RLHF_FAMILY, SUPERVISED_FAMILY = (
+    "scheduler",
+    "GRPO-like",
+    "RLHF",
+    "supervised",
+)
 FAMILIES = {
-    Profile.CONTROL_PPO: ON_POLICY,
-    Profile.ON_POLICY: ON_POLICY,
-    Profile.UNKNOWN: ON_POLICY,  # asked what any control task would be asked
-    Profile.OFF_POLICY: OFF_POLICY,
-    Profile.SCHEDULER_PPO: SCHEDULER,
-    Profile.GRPO: GROUPED,
-    Profile.PSR: GROUPED,
-    Profile.NSR: GROUPED,
-    Profile.W_REINFORCE: GROUPED,
-    Profile.RLHF_PPO: RLHF,
-    Profile.SUPERVISED: SUPERVISED,
+    Profile.CONTROL_PPO: ON_POLICY_FAMILY,
+    Profile.ON_POLICY: ON_POLICY_FAMILY,
+    Profile.UNKNOWN: ON_POLICY_FAMILY,  # asked what any control task would be asked
+    Profile.OFF_POLICY: OFF_POLICY_FAMILY,
+    Profile.SCHEDULER_PPO: SCHEDULER_FAMILY,
+    Profile.GRPO: GROUPED_FAMILY,
+    Profile.PSR: GROUPED_FAMILY,
+    Profile.NSR: GROUPED_FAMILY,
+    Profile.W_REINFORCE: GROUPED_FAMILY,
+    Profile.RLHF_PPO: RLHF_FAMILY,
+    Profile.SUPERVISED: SUPERVISED_FAMILY,
 }
-ENOUGH = 10  # healthy runs of one family: fewer, and a rule may only be a note
+MIN_HEALTHY_RUNS = 10  # healthy runs of one family: fewer, and a rule may only be a note
 CONFIDENCE = 0.95
 
 
@@ -80,6 +85,6 @@ Rates = Mapping[str, Sequence[Rate]]  # by the rule's name
 def held_at_note(rule: Rule, finding: Finding, rates: Rates) -> Finding:
     """Hold a finding at a note where no family has enough healthy runs that its rule judged."""
     measured = max((rate.healthy for rate in rates.get(rule.name, ())), default=0)
-    if rule.no_threshold or measured >= ENOUGH or finding.severity is Severity.NOTE:
+    if rule.no_threshold or measured >= MIN_HEALTHY_RUNS or finding.severity is Severity.NOTE:
         return finding
     return replace(finding, severity=Severity.NOTE)

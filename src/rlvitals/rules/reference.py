@@ -131,7 +131,7 @@ class Negative:
 
 
 CONFIDENCE = 0.998  # two-sided: one chance in a thousand on the low side
-BLOCKS = 5  # at least, to know a mean's error
+MIN_ERROR_BLOCKS = 5  # at least, to know a mean's error
 
 
 def below_zero(kl: Series, rounding: float) -> Negative | None:
@@ -150,10 +150,10 @@ def below_zero(kl: Series, rounding: float) -> Negative | None:
 
 def _high(half: Series) -> float:
     blocks = block_means(half.values, block_length(half.values))
-    if len(blocks) < BLOCKS:
-        if len(half) < 2 * BLOCKS or np.any(half.values >= 0):
+    if len(blocks) < MIN_ERROR_BLOCKS:
+        if len(half) < 2 * MIN_ERROR_BLOCKS or np.any(half.values >= 0):
             return math.nan
-        blocks = block_means(half.values, len(half) // BLOCKS)
+        blocks = block_means(half.values, len(half) // MIN_ERROR_BLOCKS)
     error = float(blocks.std(ddof=1)) / math.sqrt(len(blocks))
     return float(blocks.mean()) + t_quantile(CONFIDENCE, len(blocks) - 1.0) * error
 

@@ -6,14 +6,16 @@ from functools import lru_cache
 from rlvitals.metrics.catalogue.reward import COMPONENT
 
 # "information" and "percentage" have other words in them; "xmlcount" begins with one.
-FORM = re.compile(r"(?<![a-z])(?:format|fmt|xml|tags?(?![a-z])|syntax|template)", re.IGNORECASE)
-_RIGHT = re.compile(
+FORM_PATTERN = re.compile(
+    r"(?<![a-z])(?:format|fmt|xml|tags?(?![a-z])|syntax|template)", re.IGNORECASE
+)
+_RIGHT_ANSWER_PATTERN = re.compile(
     r"correct|accura|success|solve|pass|equation|exact_?match|check_(?:answer|numbers)|verif"
     r"|unit_?test|(?<![a-z])answer(?!\w*len)",
     re.IGNORECASE,
 )
 # Parts that take something off, or pay for manner: whether they are earned says nothing of answers.
-_SHAPING = re.compile(
+_SHAPING_PATTERN = re.compile(
     r"len|penalt|repeat|repetition|overlong|divers|entropy|brev|concis|cost|kl(?![a-z])|cosine"
     r"|language|style|safe|toxic|anti|hack|cheat|bonus|novel|turn|token|efficien",
     re.IGNORECASE,
@@ -23,13 +25,13 @@ _SHAPING = re.compile(
 @lru_cache(maxsize=4096)
 def pays_right_answers(part: str) -> bool:
     """Say whether a reward of this name pays for right answers: a format that is right is none."""
-    return bool(_RIGHT.search(part)) and not FORM.search(part)
+    return bool(_RIGHT_ANSWER_PATTERN.search(part)) and not FORM_PATTERN.search(part)
 
 
 @lru_cache(maxsize=4096)
 def pays_the_task(part: str) -> bool:
     """Say whether a reward of this name pays for neither the form of an answer nor its manner."""
-    return not FORM.search(part) and not _SHAPING.search(part)
+    return not FORM_PATTERN.search(part) and not _SHAPING_PATTERN.search(part)
 
 
 def checks_the_answer(name: str) -> bool:

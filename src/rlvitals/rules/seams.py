@@ -19,12 +19,19 @@ from rlvitals.types import Series, Trace
 Kind = Literal["resume", "setting", "stage", "epoch"]
 
 WITHIN = 20  # updates after a change: optimisers forget a lost state in about as many
-CHANCE = 0.1  # of the updates may lie as near to a change of one kind: more explain anything
-FEW = 5  # changes of a setting: one that changes oftener is steered, not set
+MAX_CHANGE_COVERAGE = (
+    0.1  # of the updates may lie as near to a change of one kind: more explain anything
+)
+MAX_SETTING_CHANGES = 5  # changes of a setting: one that changes oftener is steered, not set
 LEAP = 2.0  # the learning rate at least so many times higher or lower than a row before
-SETTINGS = (CLIP_RANGE, ENTROPY_COEF, KL_COEF, BATCH_SIZE)  # logged, and constant until changed
+WATCHED_SETTINGS = (
+    CLIP_RANGE,
+    ENTROPY_COEF,
+    KL_COEF,
+    BATCH_SIZE,
+)  # logged, and constant until changed
 # Where several kinds fit equally well, the first is named: it is the rarest.
-KINDS: tuple[Kind, ...] = ("resume", "setting", "stage", "epoch")
+CHANGE_KINDS: tuple[Kind, ...] = ("resume", "setting", "stage", "epoch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Alignment:
 def change_points(trace: Trace) -> tuple[ChangePoint, ...]:
     """Collect a run's known changes, by step: resumes, settings, stages, passes over the data."""
     changes = [*_resumes(trace), *_rates(trace), *_set(trace), *_stages(trace), *_epochs(trace)]
-    return tuple(sorted(changes, key=lambda change: (change.step, KINDS.index(change.kind))))
+    return tuple(sorted(changes, key=lambda change: (change.step, CHANGE_KINDS.index(change.kind))))
 
 
 def alignment(
@@ -72,7 +79,7 @@ def alignment(
         if change.metric != finding.metric and change.step > steps[0]
     ]
     onset = int(np.searchsorted(steps, finding.began))
-    for kind in KINDS:
+    for kind in CHANGE_KINDS:
         same_kind = [(int(np.searchsorted(steps, c.step)), c) for c in candidates if c.kind == kind]
         near = [
             (onset - position, change)
@@ -82,7 +89,10 @@ def alignment(
         if not near:
             continue
         gap, change = min(near, key=lambda pair: pair[0])
-        if _coverage([position for position, _ in same_kind], len(steps), gap) <= CHANCE:
+        if (
+            _coverage([position for position, _ in same_kind], len(steps), gap)
+            <= MAX_CHANGE_COVERAGE
+        ):
             return Alignment(change, gap)
     return None
 
@@ -147,7 +157,7 @@ def _resumes(trace: Trace) -> list[ChangePoint]:
     if clock is not None:
         points = clock.finite()
         fell = np.flatnonzero(points.values[1:] < 0.5 * points.values[:-1]) + 1
-        if fell.size <= FEW:  # a clock that falls all along counts something else
+        if fell.size <= MAX_SETTING_CHANGES:  # a clock that falls all along counts something else
             steps |= {int(step) for step in points.steps[fell]}
     return [ChangePoint(s, "resume", f"the resume at step {s:,}") for s in sorted(steps)]
 
@@ -169,7 +179,7 @@ def _rates(trace: Trace) -> list[ChangePoint]:
 
 def _set(trace: Trace) -> list[ChangePoint]:
     changes = []
-    for metric in SETTINGS:
+    for metric in WATCHED_SETTINGS:
         logged = trace.get(metric.name)
         if logged is not None:
             points = logged.finite()
@@ -179,7 +189,7 @@ def _set(trace: Trace) -> list[ChangePoint]:
 
 
 def _changes(series: Series, indices: NDArray[np.int64], name: str) -> list[ChangePoint]:
-    if indices.size > FEW:
+    if indices.size > MAX_SETTING_CHANGES:
         return []
     return [
         ChangePoint(
@@ -198,7 +208,7 @@ def _stages(trace: Trace) -> list[ChangePoint]:
     for stage, logged in trace.family(CURRICULUM.name).items():
         points = logged.finite()
         indices = np.flatnonzero(points.values[1:] != points.values[:-1]) + 1
-        if indices.size <= FEW:
+        if indices.size <= MAX_SETTING_CHANGES:
             name = f"{CURRICULUM.name}/{stage}"
             changes += [
                 ChangePoint(
@@ -218,7 +228,7 @@ def _epochs(trace: Trace) -> list[ChangePoint]:
     points = logged.finite()
     epoch_numbers = np.floor(points.values)
     starts = np.flatnonzero(epoch_numbers[1:] > epoch_numbers[:-1]) + 1
-    if starts.size > CHANCE * len(points):
+    if starts.size > MAX_CHANGE_COVERAGE * len(points):
         return []  # a pass over the data in a few rows: it explains nothing
     return [
         ChangePoint(

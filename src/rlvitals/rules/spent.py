@@ -1,14 +1,14 @@
 """Share of a run that is over: a flat outcome early in a run is no finding."""
 
 from rlvitals.rules.going_on import goes_on
-from rlvitals.rules.standing import NEARLY, standing, way_share
+from rlvitals.rules.standing import NEARLY_SOLVED_SHARE, standing, way_share
 from rlvitals.types import Trace
 
-SPENT = 0.4  # of the budget
+MIN_BUDGET_SHARE = 0.4  # of the budget
 OVER = 0.9  # of the budget: what is only rising by then will not get there
 
 
-def too_early(trace: Trace, share: float = SPENT) -> str:
+def too_early(trace: Trace, share: float = MIN_BUDGET_SHARE) -> str:
     """Say why it is too early to call a run stalled; empty once it is not."""
     if trace.budget is not None:
         spent = trace.last_step / trace.budget.steps
@@ -25,4 +25,4 @@ def ends_far(trace: Trace) -> bool:
     """
     share = way_share(trace, standing(trace))
     budget_spent = trace.budget is not None and not too_early(trace, OVER)
-    return budget_spent and share is not None and share < NEARLY
+    return budget_spent and share is not None and share < NEARLY_SOLVED_SHARE

@@ -41,7 +41,7 @@ State = Literal[
 
 # Product truth before proxies, dense before sparse: the first of these that is logged often
 # enough is the outcome a run is judged by.
-OUTCOMES = (
+OUTCOME_NAMES = (
     "outcome/return",
     "outcome/eval_return",
     "outcome/rlhf_reward",
@@ -55,29 +55,39 @@ OUTCOMES = (
     "language/filtered_reward",
     "reward/step",
 )
-SHARES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_ema")  # between 0 and 1
-OUTCOME_METRICS = tuple(m for m in metrics.CATALOGUE if m.name in (*OUTCOMES, "optimiser/loss"))
+SHARE_OUTCOMES = (
+    "outcome/accuracy",
+    "outcome/success_rate",
+    "outcome/win_rate_ema",
+)  # between 0 and 1
+OUTCOME_METRICS = tuple(
+    m for m in metrics.CATALOGUE if m.name in (*OUTCOME_NAMES, "optimiser/loss")
+)
 # A reward model's zero means nothing, nor does a tenth of its first level: where such an outcome
 # is proven to rise, nobody can say that it rises by too little.
-OFFSET = ("outcome/score", "outcome/rlhf_reward")
+OFFSET_SCORES = ("outcome/score", "outcome/rlhf_reward")
 # Each of its points is measured anew: its noise is all from point to point, none is sluggish.
-EVALUATED = "outcome/eval_return"
-LEAST = 10  # numbers: fewer cannot show a trend at all
-OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
-OF_THE_START = 0.10  # of the first level of a language model's reward, and where nothing scatters
-OF_ITS_SCATTER = f"{block_test.MIN_GAIN_SD:g} sd of a single value, before smoothing"
-OF_A_LOSS = 0.05  # of the first level: a model that was pretrained has little more to lower
-OF_A_SCORE = 0.30  # of the first level, where "solved" is what people reach and agents may never
-NEARLY = 0.90  # of the way: a flat outcome up there is not one that learned nothing
-OF_A_SHARE = 0.05  # of a success rate
-OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see OFFSET
-AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
-LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
-HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
-STUCK_TOP = 0.2  # share of the run spent at exactly its best value
+EVAL_OUTCOME = "outcome/eval_return"
+MIN_OUTCOME_POINTS = 10  # numbers: fewer cannot show a trend at all
+MIN_WAY_GAIN = 0.10  # of the way from a random to a solved policy: less is not learning
+MIN_START_GAIN = 0.10  # of the first level of a language model's reward, and where nothing scatters
+SCATTER_ORIGIN = f"{block_test.MIN_GAIN_SD:g} sd of a single value, before smoothing"
+MIN_LOSS_GAIN = 0.05  # of the first level: a model that was pretrained has little more to lower
+MIN_SCORE_GAIN = (
+    0.30  # of the first level, where "solved" is what people reach and agents may never
+)
+NEARLY_SOLVED_SHARE = 0.90  # of the way: a flat outcome up there is not one that learned nothing
+MIN_SHARE_GAIN = 0.05  # of a success rate
+MIN_OFFSET_SD = 2.0  # sd from point to point, where the zero is arbitrary: see OFFSET
+CEILING_TOLERANCE = 0.03  # of the way: this near to the maximum there is nothing left to learn
+LOSS_STATES = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
+BEST_BLOCK_TOLERANCE = (
+    0.1  # of the outcome's range: this near to its best block it holds what it learned
+)
+MIN_STUCK_TOP_SHARE = 0.2  # share of the run spent at exactly its best value
 
-UNTOLD = "whether the outcome improves cannot be told: "
-MORE = "; --set env_id=... may tell more"
+OUTCOME_UNKNOWN = "whether the outcome improves cannot be told: "
+TASK_HINT = "; --set env_id=... may tell more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +131,11 @@ class Standing:
     def sentence(self) -> str:
         """Say it with its numbers."""
         if self.state == "unknown":
-            return f"{UNTOLD}{self.why}"
+            return f"{OUTCOME_UNKNOWN}{self.why}"
         name = label(self.metric)
         if self.why:
             return f"{name} {self.why}"
-        state = str(self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state))
+        state = str(self.state if up(self.metric) > 0 else LOSS_STATES.get(self.state, self.state))
         if self.state == "fallen back":
             return f"{name} has fallen back: {self.best:.4g} at best, {self.last:.4g} at the end"
         if self.sags:
@@ -147,12 +157,18 @@ def label(name: str) -> str:
 @cache_by_trace
 def outcome(trace: Trace) -> tuple[str, Series] | None:
     """Pick the metric a run is judged by, as finite points with up = better."""
-    for name in OUTCOMES:
-        if (series := trace.get(name)) is not None and len(points := series.finite()) >= LEAST:
+    for name in OUTCOME_NAMES:
+        if (series := trace.get(name)) is not None and len(
+            points := series.finite()
+        ) >= MIN_OUTCOME_POINTS:
             return name, by_steps(points)
     loss_name = "optimiser/loss"
     loss = trace.get(loss_name)
-    if trace.profile is Profile.SUPERVISED and loss is not None and len(loss.finite()) >= LEAST:
+    if (
+        trace.profile is Profile.SUPERVISED
+        and loss is not None
+        and len(loss.finite()) >= MIN_OUTCOME_POINTS
+    ):
         points = loss.finite()
         return loss_name, Series(points.steps, points.times, up(loss_name) * points.values)
     return None
@@ -209,17 +225,17 @@ def _standing(trace: Trace, since: int | None, until: int | None, of: str) -> St
     name, full_series = picked
     full_series = full_series if until is None else full_series.until(until)
     series = full_series if since is None else full_series.since(since)
-    if len(series) < LEAST:
+    if len(series) < MIN_OUTCOME_POINTS:
         return Standing("unknown", name, f"{name} has {quantity(len(series), 'point')} there")
     return _judge(trace, name, full_series, series)
 
 
 def _missing_outcome_reason(trace: Trace) -> str:
-    for name in (*OUTCOMES, "outcome/eval_accuracy", "outcome/eval_reward"):
+    for name in (*OUTCOME_NAMES, "outcome/eval_accuracy", "outcome/eval_reward"):
         if name in trace:
             numbers = len(trace[name].finite())
-            return f"{name} has {quantity(numbers, 'number')} of the {LEAST} needed"
-    if likely := suggest.outcomes(trace.unmapped, OUTCOMES):
+            return f"{name} has {quantity(numbers, 'number')} of the {MIN_OUTCOME_POINTS} needed"
+    if likely := suggest.outcomes(trace.unmapped, OUTCOME_NAMES):
         keys, (key, name) = " or ".join(key for key, _ in likely[:2]), likely[0]
         return f"no key is known as the outcome; {keys} may be it: --map {key}={name}"
     return f"no outcome is logged (return, reward, score, success){suggest.why_missing(trace)}"
@@ -229,7 +245,7 @@ def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Stan
     material, origin = least_that_counts(trace, name, full_series)
     first, last = first_last_change(series.values) or (np.nan, np.nan)
     best = float(series.values.max())
-    plain = max(material if up(name) > 0 else 0.0, OF_THE_START * abs(first))
+    plain = max(material if up(name) > 0 else 0.0, MIN_START_GAIN * abs(first))
     fit = trend(series.values)
     low, high = (fit.change_low, fit.change_high) if fit else (-np.inf, np.inf)
     if lacks := beyond(trace, name, full_series.values, last):
@@ -240,12 +256,12 @@ def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Stan
         first > last and (lacks := longer_way(trace, name))
     ):
         state = "holding its best"
-    elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):
+    elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVAL_OUTCOME):
         state, lacks = _when_rising(trace, name, full_series, series, low, material)
     elif high < 0 and first - last >= material:
         kept = holds_early_gain(trace, name, full_series.values, last, material)
         state = "holding its best" if kept else "falling"
-    elif high <= material and not (low > 0 and (name in OFFSET or origin == OF_ITS_SCATTER)):
+    elif high <= material and not (low > 0 and (name in OFFSET_SCORES or origin == SCATTER_ORIGIN)):
         state = _when_flat(trace, name, full_series, series, last, material)
     elif found_fall := find_fall_back(
         series.values, max(material, slow_swing(trace, name, origin))
@@ -270,7 +286,7 @@ def _unclear_reason(trace: Trace, name: str, series: Series, material: float) ->
     ends = sorted(up(name) * bound for bound in bounds)
     change = "the change is {:+.3g} to {:+.3g} (95 %)".format(*ends)
     has_task = not name.endswith("return") or "env_id" in trace.settings
-    return f"{course}; {change}, and {material:.3g} would count{'' if has_task else MORE}"
+    return f"{course}; {change}, and {material:.3g} would count{'' if has_task else TASK_HINT}"
 
 
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
@@ -285,7 +301,7 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         and full_series.values.any()
         and env.random_return is not None
         and env.way is not None
-        and last >= env.random_return + NEARLY * env.way
+        and last >= env.random_return + NEARLY_SOLVED_SHARE * env.way
     )
     at_once = rises_early(trace, name, full_series.values, last, material)
     if nearly or at_once or _holds(full_series, series, material):
@@ -323,11 +339,11 @@ def _without_trend(  # noqa: PLR0913, PLR0917 - as above
 
 def slow_swing(trace: Trace, name: str, origin: str) -> float:
     """Return the least loss that is no slow swing of a mean; 0 where the task's span tells."""
-    return scatter_of_window(trace, name) if origin == OF_ITS_SCATTER else 0.0
+    return scatter_of_window(trace, name) if origin == SCATTER_ORIGIN else 0.0
 
 
 def _always_succeeds(trace: Trace, name: str) -> bool:
-    values, top = trace[name].finite().values, 1.0 - AT_THE_TOP
+    values, top = trace[name].finite().values, 1.0 - CEILING_TOLERANCE
     if not len(values) or values.min() < 0 or not top <= values.max() <= 1:
         return False
     levels = first_last_change(values)
@@ -344,7 +360,7 @@ def _holds(full_series: Series, series: Series, material: float) -> bool:
     if float(course.max()) - float(course[0]) < material:
         return False
     last = float(np.median(series.values[-width:]))
-    near = max(material, HOLDS * float(np.ptp(course)))
+    near = max(material, BEST_BLOCK_TOLERANCE * float(np.ptp(course)))
     rose = full_trend is not None and full_trend.change_low > 0
     return rose and last >= float(course.max()) - near
 
@@ -353,25 +369,25 @@ def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
     trace: Trace, name: str, full_series: Series
 ) -> tuple[float, str]:
     """Return the least change of an outcome that is material, and where that comes from."""
-    if name in SHARES:
-        return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
-    if name in OFFSET:
+    if name in SHARE_OUTCOMES:
+        return MIN_SHARE_GAIN, f"{MIN_SHARE_GAIN:.0%} of a success rate"
+    if name in OFFSET_SCORES:
         noise = noise_sd(full_series.values) or 0.0
-        return OF_THE_NOISE * noise, f"{OF_THE_NOISE:g} sd of its scatter from point to point"
+        return MIN_OFFSET_SD * noise, f"{MIN_OFFSET_SD:g} sd of its scatter from point to point"
     env = task(trace, name, full_series.values)
     start, _ = first_last_change(full_series.values) or (np.nan, np.nan)
     if up(name) < 0:
-        return OF_A_LOSS * abs(start), f"{OF_A_LOSS:.0%} of its first level"
+        return MIN_LOSS_GAIN * abs(start), f"{MIN_LOSS_GAIN:.0%} of its first level"
     if env is not None and env.way:
-        material = OF_THE_WAY * env.way
-        if env.by_people and (of_start := OF_A_SCORE * abs(start)) < material:
-            return of_start, f"{OF_A_SCORE:.0%} of its first level"
-        return material, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
+        material = MIN_WAY_GAIN * env.way
+        if env.by_people and (of_start := MIN_SCORE_GAIN * abs(start)) < material:
+            return of_start, f"{MIN_SCORE_GAIN:.0%} of its first level"
+        return material, f"{MIN_WAY_GAIN:.0%} of the way from random to solved ({env.name})"
     # Batches of language models have a test of their own: `answers.judge_batches`.
     sd = 0.0 if trace.profile in kinds.LANGUAGE else episode_sd(trace, name, full_series)
     if sd:
-        return block_test.MIN_GAIN_SD * sd, OF_ITS_SCATTER
-    return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
+        return block_test.MIN_GAIN_SD * sd, SCATTER_ORIGIN
+    return MIN_START_GAIN * abs(start), f"{MIN_START_GAIN:.0%} of its first level"
 
 
 def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bool:
@@ -380,15 +396,19 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
         if not values.any():
             return False  # a return of exactly zero throughout is a reward that never arrives
         top = env.max_return if env.best_return is None else env.best_return
-        if top is not None and last >= top - AT_THE_TOP * env.way:
+        if top is not None and last >= top - CEILING_TOLERANCE * env.way:
             return True
         return last >= env.solved_return and plateau_start(values) is not None
-    if name in SHARES:
-        return last >= 1.0 - AT_THE_TOP
-    if any(_always_succeeds(trace, n) for n in trace.series if n in SHARES or checks_the_answer(n)):
+    if name in SHARE_OUTCOMES:
+        return last >= 1.0 - CEILING_TOLERANCE
+    if any(
+        _always_succeeds(trace, n)
+        for n in trace.series
+        if n in SHARE_OUTCOMES or checks_the_answer(n)
+    ):
         return True
     # A climb that ends in exactly its best value is bounded there; one lucky episode is no climb.
-    stuck, top = int(max(STUCK_TOP * len(values), LEAST)), values.max()
-    climbed = values[:stuck].mean() < top and np.ptp(values) > AT_THE_TOP * abs(top)
-    full = last > 1 - AT_THE_TOP and is_share_of_full_batches(values)
+    stuck, top = int(max(MIN_STUCK_TOP_SHARE * len(values), MIN_OUTCOME_POINTS)), values.max()
+    climbed = values[:stuck].mean() < top and np.ptp(values) > CEILING_TOLERANCE * abs(top)
+    full = last > 1 - CEILING_TOLERANCE and is_share_of_full_batches(values)
     return bool(climbed and (full or (values[-stuck:] == top).all()))

@@ -20,13 +20,15 @@ from rlvitals.rules.curves import describe_earlier_learning
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.rule import Threshold
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import LEAST as MIN_POINTS
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS as MIN_POINTS
 from rlvitals.rules.width import max_entropy
 from rlvitals.types import Profile, Trace
 
-LEAST = 20  # updates
-MOST = 0.9  # of them: now and then one sample of many still differs
-NEAR_TOP = 0.03  # of the range of the rewards: a median this near to the best is at the top
+MIN_SIGNAL_UPDATES = 20  # updates
+MIN_UNTAUGHT_SHARE = 0.9  # of them: now and then one sample of many still differs
+REWARD_TOP_TOLERANCE = (
+    0.03  # of the range of the rewards: a median this near to the best is at the top
+)
 MIN_GROUPS_ALIKE = 0.95  # share of groups without contrast
 MIN_CUT_SHARE = 0.99  # of responses that end at the length limit
 MAX_FIXED_ENTROPY = 0.01  # nats per token
@@ -34,21 +36,24 @@ MIN_DEAD_KL = 0.5  # nats per token from the reference
 MAX_DEAD_LEVEL = 0.5  # of the way from the worst to the best batch of the run
 MIN_STILL_ROWS = 8
 MAX_STILL_SHARE = 0.9  # of right answers: beyond, there is little left to learn
-ZERO = 1e-10  # gradient norm that is float32's rounding of nothing
-MAX_CHANGED = Threshold(
+MAX_ZERO_GRADIENT = 1e-10  # gradient norm that is float32's rounding of nothing
+MAX_CHANGED_ACTIONS = Threshold(
     "updates-hardly-move.changed", 0.02, "share of actions that a whole run changes", high=1.0
 )
 MAX_ENTROPY_SPAN = 2e-3  # of its level: the states of each batch differ
-SAME_ENTROPY = Bound(5e-4, "default: of its level, over the whole run")
-NO_GRADIENT = Bound(0.0, "a gradient of exactly zero in every row")
+ENTROPY_SPAN_BOUND = Bound(5e-4, "default: of its level, over the whole run")
+ZERO_GRADIENT_ROWS = Bound(0.0, "a gradient of exactly zero in every row")
 MOVED_PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
 
 
-def untaught(trace: Trace, zero: float = ZERO) -> bool:
+def untaught(trace: Trace, zero: float = MAX_ZERO_GRADIENT) -> bool:
     """Tell whether hardly any update of the whole run has a gradient, or is applied, as logged."""
-    for metric, limit in ((GRAD_NORM, zero), (UPDATE_SUCCESS, ZERO)):
-        logged = trace.numbers(metric.name, LEAST)
-        if logged is not None and float((np.abs(logged.values) < limit).mean()) >= MOST:
+    for metric, limit in ((GRAD_NORM, zero), (UPDATE_SUCCESS, MAX_ZERO_GRADIENT)):
+        logged = trace.numbers(metric.name, MIN_SIGNAL_UPDATES)
+        if (
+            logged is not None
+            and float((np.abs(logged.values) < limit).mean()) >= MIN_UNTAUGHT_SHARE
+        ):
             return True
     return False
 
@@ -58,7 +63,7 @@ def alike(trace: Trace, start_step: int) -> bool:
     logged = (trace.numbers(metric.name) for metric in (GROUP_STD, SCORE_STD, STD))
     spreads = next((series for series in logged if series is not None), None)
     during = np.empty(0) if spreads is None else spreads.since(start_step).values
-    return during.size >= LEAST and float((during == 0).mean()) >= MOST
+    return during.size >= MIN_SIGNAL_UPDATES and float((during == 0).mean()) >= MIN_UNTAUGHT_SHARE
 
 
 def lifeless(trace: Trace) -> bool:
@@ -70,7 +75,11 @@ def lifeless(trace: Trace) -> bool:
     half = (trace.first_step + trace.last_step) // 2
     norms = trace.numbers(GRAD_NORM.name)
     during = np.empty(0) if norms is None else np.abs(norms.since(half).values)
-    if during.size < LEAST or float((during < ZERO).mean()) < MOST or not alike(trace, half):
+    if (
+        during.size < MIN_SIGNAL_UPDATES
+        or float((during < MAX_ZERO_GRADIENT).mean()) < MIN_UNTAUGHT_SHARE
+        or not alike(trace, half)
+    ):
         return False
     return REWARD.name in trace and not at_top(trace, half)
 
@@ -81,7 +90,7 @@ def at_top(trace: Trace, start_step: int) -> bool:
     level = np.empty(0) if rewards is None else rewards.since(start_step).values
     if rewards is None or not level.size or not (top := float(rewards.values.max())):
         return False
-    return top - float(np.median(level)) <= NEAR_TOP * float(np.ptp(rewards.values))
+    return top - float(np.median(level)) <= REWARD_TOP_TOLERANCE * float(np.ptp(rewards.values))
 
 
 @cache_by_trace
@@ -95,19 +104,19 @@ def dead(trace: Trace) -> bool:
     """
     if _stands_still(trace):
         return True
-    zero = trace.numbers(GROUP_ZERO_STD.name, LEAST)
-    if zero is not None and float((zero.values >= MIN_GROUPS_ALIKE).mean()) >= MOST:
+    zero = trace.numbers(GROUP_ZERO_STD.name, MIN_SIGNAL_UPDATES)
+    if zero is not None and float((zero.values >= MIN_GROUPS_ALIKE).mean()) >= MIN_UNTAUGHT_SHARE:
         return not at_top(trace, 0)
     half = (trace.first_step + trace.last_step) // 2
     names = (TRUNCATED_SHARE.name, ENTROPY.name, KL_TO_REFERENCE_PER_TOKEN.name, REWARD.name)
-    cut, entropy, kl, rewards = (trace.numbers(name, LEAST) for name in names)
+    cut, entropy, kl, rewards = (trace.numbers(name, MIN_SIGNAL_UPDATES) for name in names)
     if cut is None or entropy is None or kl is None or rewards is None:
         return False
     late = [series.since(half).values for series in (cut, entropy, kl, rewards)]
-    if min(map(len, late)) < LEAST:
+    if min(map(len, late)) < MIN_SIGNAL_UPDATES:
         return False
-    fixed = float((late[0] >= MIN_CUT_SHARE).mean()) >= MOST
-    fixed = fixed and float((late[1] < MAX_FIXED_ENTROPY).mean()) >= MOST
+    fixed = float((late[0] >= MIN_CUT_SHARE).mean()) >= MIN_UNTAUGHT_SHARE
+    fixed = fixed and float((late[1] < MAX_FIXED_ENTROPY).mean()) >= MIN_UNTAUGHT_SHARE
     level = float(np.median(late[3])) - float(rewards.values.min())
     poor = level < MAX_DEAD_LEVEL * float(np.ptp(rewards.values))
     return fixed and poor and float(np.median(late[2])) > MIN_DEAD_KL
@@ -155,13 +164,13 @@ def no_movement(trace: Trace) -> NoMovement | None:
     span = float(np.ptp(entropy.values)) / level
     norms = trace.numbers(GRAD_NORM.name, MIN_POINTS)
     if norms is not None and not norms.values.any() and span <= 0.02:
-        return NoMovement(GRAD_NORM.name, 0.0, NO_GRADIENT)
+        return NoMovement(GRAD_NORM.name, 0.0, ZERO_GRADIENT_ROWS)
     if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
-        constant = span <= SAME_ENTROPY.value and len(entropy) >= 2 * MIN_POINTS
+        constant = span <= ENTROPY_SPAN_BOUND.value and len(entropy) >= 2 * MIN_POINTS
         discrete = max_entropy(trace) is not None
-        return NoMovement(ENTROPY.name, span, SAME_ENTROPY) if constant and discrete else None
+        return NoMovement(ENTROPY.name, span, ENTROPY_SPAN_BOUND) if constant and discrete else None
     changed = None if span > MAX_ENTROPY_SPAN else _changed_actions(trace)
-    limit = MAX_CHANGED.bound(trace, "default: share of the actions, over the whole run")
+    limit = MAX_CHANGED_ACTIONS.bound(trace, "default: share of the actions, over the whole run")
     if changed is None or changed > limit.value:
         return None
     return NoMovement(APPROX_KL.name, changed, limit)

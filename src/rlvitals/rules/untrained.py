@@ -26,50 +26,62 @@ from rlvitals.signals.rolling import rolling_median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
-HARDLY = 3.0  # x the least explained variance: of the last third, in the median
-SOME, BETTER = 0.4, 0.1  # explained variance of the first third, and what is better than that
-MUCH = 0.5  # explained variance of five updates: chance may have it too, so it clears nobody
+EXPLAINED_FACTOR = 3.0  # x the least explained variance: of the last third, in the median
+MAX_EARLY_EV, MAX_EV_GAIN = (
+    0.4,
+    0.1,
+)  # explained variance of the first third, and what is better than that
+HIGH_EV = 0.5  # explained variance of five updates: chance may have it too, so it clears nobody
 KEPT = 0.3  # of the first value losses
-EVEN, BEYOND = 0.5, 2.5  # lowest over highest loss, usual over first; x what a step pays
+EVEN_LOSS_RATIO, STEP_PAY_FACTOR = (
+    0.5,
+    2.5,
+)  # lowest over highest loss, usual over first; x what a step pays
 MIN_Q_ERROR = 2.0  # x the mean Q: a critic that errs by more predicts nothing
 BLIND = 1e-4  # explained variance of a critic that predicts the same for every state
-HEAD = 5  # points: the first losses
-WINDOW = 20  # updates at least
+FIRST_LOSSES = 5  # points: the first losses
+MIN_CRITIC_UPDATES = 20  # updates at least
 MIN_WAY_LEARNED = 1 / 3  # of the way from a random to a solved policy
 MIN_POSITIVE_SHARE = 0.9  # of the last explained variances: 0.84 at most of 57 broken runs
-LOW, HIGH = 10.0, 90.0  # per cent of the updates
-SEES_NOTHING = "observations are constant, or do not show what the return depends on"
-UNTRAINED = (
+LOW_PERCENT, HIGH_PERCENT = 10.0, 90.0  # per cent of the updates
+BLIND_CAUSE = "observations are constant, or do not show what the return depends on"
+UNTRAINED_CAUSES = (
     "the critic's weights are left out of the training, or its loss out of the sum",
     "rewards carry noise that no state tells",
     "rewards are far larger than what the critic's steps can reach",
 )
-ONE_ROLLOUT = ("every update trains on the same rollout: it is collected once, or never replaced",)
+SAME_ROLLOUT = ("every update trains on the same rollout: it is collected once, or never replaced",)
 
 
 def find_useless_critic(
     trace: Trace, metric: str, explained: Series, threshold: Threshold
 ) -> Finding | None:
     """Find an actor's critic that never explained anything and whose loss did not fall."""
-    loss = trace.numbers(LOSS.name, WINDOW)
-    judged = trace.profile in kinds.CONTROL and len(explained) >= WINDOW
-    limit = threshold.bound(trace, f"{HARDLY:g} x what a critic explains at least", scale=HARDLY)
+    loss = trace.numbers(LOSS.name, MIN_CRITIC_UPDATES)
+    judged = trace.profile in kinds.CONTROL and len(explained) >= MIN_CRITIC_UPDATES
+    limit = threshold.bound(
+        trace, f"{EXPLAINED_FACTOR:g} x what a critic explains at least", scale=EXPLAINED_FACTOR
+    )
     if loss is None or not judged or _content(trace):
         return None
-    usual, first = float(np.median(loss.values)), float(np.median(loss.values[:HEAD]))
+    usual, first = float(np.median(loss.values)), float(np.median(loss.values[:FIRST_LOSSES]))
     before, after = (float(np.median(third)) for third in _ends(explained.values))
     # Below 0 it explains nothing, however far.
-    better = before > SOME or after >= limit.value or after - max(before, 0.0) > BETTER
+    better = before > MAX_EARLY_EV or after >= limit.value or after - max(before, 0.0) > MAX_EV_GAIN
     if better or usual < KEPT * first:
         return None
     # A policy that gets better, by a critic that does: a longer run may tell.
     learned = trend(np.maximum(explained.values, 0.0))
     if weigh.content(standing(trace)) and learned is not None and learned.low > 0:
         return None
-    best = float(rolling_median(explained.values, HEAD, min_count=HEAD)[HEAD - 1 :].max())
-    text = "nothing that lasts" if best >= MUCH else "nothing"
-    once = f" after {best:.2g} at best" if best >= MUCH else ""
-    blind = float(np.percentile(np.abs(explained.values), HIGH)) < BLIND
+    best = float(
+        rolling_median(explained.values, FIRST_LOSSES, min_count=FIRST_LOSSES)[
+            FIRST_LOSSES - 1 :
+        ].max()
+    )
+    text = "nothing that lasts" if best >= HIGH_EV else "nothing"
+    once = f" after {best:.2g} at best" if best >= HIGH_EV else ""
+    blind = float(np.percentile(np.abs(explained.values), HIGH_PERCENT)) < BLIND
     finding = _finding(
         trace,
         f"the critic has learned {text}: explained variance is {before:.2g} in the first third of "
@@ -77,7 +89,7 @@ def find_useless_critic(
         f"{usual:.3g} in the median, {first:.3g} at first",
         (metric, explained, after),
         limit,
-        (SEES_NOTHING, *UNTRAINED) if blind else (*UNTRAINED, SEES_NOTHING),
+        (BLIND_CAUSE, *UNTRAINED_CAUSES) if blind else (*UNTRAINED_CAUSES, BLIND_CAUSE),
     )
     return replace(finding, severity=Severity.NOTE) if _learns(trace, explained.values) else finding
 
@@ -100,38 +112,52 @@ def find_constant_error(trace: Trace) -> Answer:
     name = LOSS.name if LOSS.name in trace else TOTAL_LOSS.name
     loss, returns, lengths = (
         trace.numbers(metric, min_points)
-        for metric, min_points in ((name, WINDOW), (RETURN.name, 1), (EPISODE_LENGTH.name, 1))
+        for metric, min_points in (
+            (name, MIN_CRITIC_UPDATES),
+            (RETURN.name, 1),
+            (EPISODE_LENGTH.name, 1),
+        )
     )
     if loss is None:
-        return Undecided(f"fewer than {WINDOW} losses are logged", (LOSS.name,))
+        return Undecided(f"fewer than {MIN_CRITIC_UPDATES} losses are logged", (LOSS.name,))
     if returns is None or lengths is None:
         return Undecided("what a step pays is not known", (RETURN.name, EPISODE_LENGTH.name))
     if _content(trace):
         return Clear()
     if (finding := _no_prediction(trace, name, loss)) is not None:
         return finding
-    low, usual, high = (float(q) for q in np.percentile(loss.values, (LOW, 50.0, HIGH)))
-    first, error = float(np.median(loss.values[:HEAD])), float(np.sqrt(max(usual, 0.0)))
+    low, usual, high = (
+        float(q) for q in np.percentile(loss.values, (LOW_PERCENT, 50.0, HIGH_PERCENT))
+    )
+    first, error = float(np.median(loss.values[:FIRST_LOSSES])), float(np.sqrt(max(usual, 0.0)))
     paid = float(np.abs(returns.values).mean() / max(lengths.values.mean(), 1.0))
-    even = low >= EVEN * high and EVEN * first <= usual <= first / EVEN
-    if not even or paid == 0 or error < BEYOND * paid:
+    even = (
+        low >= EVEN_LOSS_RATIO * high
+        and EVEN_LOSS_RATIO * first <= usual <= first / EVEN_LOSS_RATIO
+    )
+    if not even or paid == 0 or error < STEP_PAY_FACTOR * paid:
         return Clear()
     return _finding(
         trace,
         f"the critic has learned nothing: its error is {error:.3g} from the first update to the "
         f"last, {error / paid:.0f} times what a step pays on average",
         (name, loss, error),
-        Bound(BEYOND * paid, f"{BEYOND:g} x what a step pays on average in this run"),
+        Bound(
+            STEP_PAY_FACTOR * paid, f"{STEP_PAY_FACTOR:g} x what a step pays on average in this run"
+        ),
         ("rewards carry noise that no state tells", "rewards are paid at random"),
     )
 
 
 def _no_prediction(trace: Trace, name: str, loss: Series) -> Finding | None:
     """Find a critic whose error is no less than at first and outweighs all that it predicts."""
-    q = trace.numbers(Q_MEAN.name, WINDOW)
+    q = trace.numbers(Q_MEAN.name, MIN_CRITIC_UPDATES)
     if q is None:
         return None
-    first, usual = float(np.median(loss.values[:HEAD])), float(np.median(_ends(loss.values)[1]))
+    first, usual = (
+        float(np.median(loss.values[:FIRST_LOSSES])),
+        float(np.median(_ends(loss.values)[1])),
+    )
     predicted = float(np.median(np.abs(_ends(q.values)[1])))
     error = float(np.sqrt(max(usual, 0.0)))
     if usual < first or error <= MIN_Q_ERROR * predicted:
@@ -143,7 +169,7 @@ def _no_prediction(trace: Trace, name: str, loss: Series) -> Finding | None:
         f"{predicted:.3g}",
         (name, loss, error),
         Bound(MIN_Q_ERROR * predicted, f"{MIN_Q_ERROR:g} x the mean value that it predicts"),
-        UNTRAINED,
+        UNTRAINED_CAUSES,
     )
 
 
@@ -210,5 +236,5 @@ def repeats_errors(trace: Trace, logged: Mapping[str, Series], length: int) -> F
         observed=scatter,
         bound=bound,
         limit_on_curve=False,
-        causes=ONE_ROLLOUT,
+        causes=SAME_ROLLOUT,
     )

@@ -5,7 +5,7 @@ from rlvitals.metrics.catalogue.outcome import ACCURACY, SUCCESS_RATE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules.answers import answers, learning_trend
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
-from rlvitals.rules.standing import LEAST, Standing
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, Standing
 from rlvitals.types import Series, Trace
 
 Sentences = tuple[str, ...]
@@ -73,6 +73,6 @@ def clear_by_answers(trace: Trace) -> Clear | Undecided:
     """Clear what the outcome speaks for, if right answers say so: a total may be what is gamed."""
     if answers(trace) is None:
         lacks = "no reward for right answers is logged"
-        lacks = describe_absence(trace, lacks, ACCURACY, SUCCESS_RATE, min_count=LEAST)
+        lacks = describe_absence(trace, lacks, ACCURACY, SUCCESS_RATE, min_count=MIN_OUTCOME_POINTS)
         return Undecided(lacks, (ACCURACY.name,))
     return Clear()

@@ -13,13 +13,13 @@ from rlvitals.rules.known_task import environment
 from rlvitals.types import Profile, Series, Trace
 
 # exp(150) is beyond what any log holds: an entropy so large is no Gaussian's.
-MOST = 150.0
+MAX_EXPONENT = 150.0
 # Where squashing leaves no closed entropy, what is logged under its name is an estimate of it.
-UNSQUASHED = tuple(kind for kind in (*kinds.ACTOR_CRITIC, Profile.UNKNOWN))
+UNSQUASHED_PROFILES = tuple(kind for kind in (*kinds.ACTOR_CRITIC, Profile.UNKNOWN))
 
 # Entropies of discrete choices are never negative; one as small as this is a choice made with
 # p > .998 whatever the number of actions: -p ln p - (1-p) ln(1-p) = .0144 at p = .998.
-DECIDED = 0.0144
+MAX_DECIDED_ENTROPY = 0.0144
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,15 @@ def width(trace: Trace) -> Width | None:
     if std is not None and len(std := std.finite()):
         return Width(STD.name, std, "the actions' standard deviation goes")
     entropy = trace.get(ENTROPY.name)
-    if entropy is None or trace.profile not in UNSQUASHED:
+    if entropy is None or trace.profile not in UNSQUASHED_PROFILES:
         return None
     count = dimensions(trace)
     if count is None:
         return None
     entropy = entropy.finite()
-    exponent = np.clip(entropy.values / count - action_count.NATS_PER_DIMENSION, -MOST, MOST)
+    exponent = np.clip(
+        entropy.values / count - action_count.NATS_PER_DIMENSION, -MAX_EXPONENT, MAX_EXPONENT
+    )
     widths = Series(entropy.steps, entropy.times, np.exp(exponent))
     phrase = f"by the entropy of {count} dimensions the actions' standard deviation goes"
     return Width(ENTROPY.name, widths, phrase)

@@ -10,10 +10,10 @@ from rlvitals.metrics.catalogue.policy import ACTION, ACTION_COUNT
 from rlvitals.metrics.catalogue.scheduler import SELECTED_REPLICA
 from rlvitals.types import Trace
 
-SPEEDS = "replica_speeds"  # the setting
-NUMBER = re.compile(r"[^,;\s\[\]()]+")
-TAIL = 0.2  # share of the run, its last, that choices are counted over
-LEAST = 100  # choices: the standard error of a share is then below 0.05
+SPEEDS_SETTING = "replica_speeds"  # the setting
+SPEED_PATTERN = re.compile(r"[^,;\s\[\]()]+")
+CHOICE_TAIL_SHARE = 0.2  # share of the run, its last, that choices are counted over
+MIN_CHOICES = 100  # choices: the standard error of a share is then below 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,13 @@ class Optimum:
     def assumption(self) -> str:
         """Say what the optimum rests on."""
         if self.known:
-            return f"the best shares follow {SPEEDS}: " + " ".join(f"{s:.0%}" for s in self.shares)
+            return f"the best shares follow {SPEEDS_SETTING}: " + " ".join(
+                f"{s:.0%}" for s in self.shares
+            )
         count = len(self.shares)
-        return f"{count} replicas are taken as equal, {1 / count:.0%} each: no {SPEEDS} is set"
+        return (
+            f"{count} replicas are taken as equal, {1 / count:.0%} each: no {SPEEDS_SETTING} is set"
+        )
 
 
 def optimum(trace: Trace, count: int) -> Optimum | None:
@@ -51,7 +55,7 @@ def optimum(trace: Trace, count: int) -> Optimum | None:
 
 def _speeds(trace: Trace) -> tuple[float, ...]:
     """Read "1.5, 1.1, 0.8", with brackets or without; nothing where one is no speed."""
-    numbers = NUMBER.findall(str(trace.settings.get(SPEEDS, "")))
+    numbers = SPEED_PATTERN.findall(str(trace.settings.get(SPEEDS_SETTING, "")))
     try:
         speeds = tuple(float(number) for number in numbers)
     except ValueError:
@@ -65,17 +69,17 @@ def latest_shares(trace: Trace) -> Mapping[str, float]:
     """Return what share of the last fifth of the choices each replica got; empty if unknown."""
     for metric in (ACTION, SELECTED_REPLICA):
         choices = trace.get(metric.name)
-        if choices is None or len(choices := choices.finite()) < LEAST:
+        if choices is None or len(choices := choices.finite()) < MIN_CHOICES:
             continue
-        last = choices.tail(max(LEAST, round(TAIL * len(choices)))).values
+        last = choices.tail(max(MIN_CHOICES, round(CHOICE_TAIL_SHARE * len(choices)))).values
         names, counts = np.unique(last, return_counts=True)
         return {f"{n:g}": float(c) / last.size for n, c in zip(names, counts, strict=True)}
     requests = {
-        name: float(s.tail(max(1, round(TAIL * len(s)))).finite().values.clip(0).sum())
+        name: float(s.tail(max(1, round(CHOICE_TAIL_SHARE * len(s)))).finite().values.clip(0).sum())
         for name, s in trace.family(ACTION_COUNT.name).items()
     }
     total = sum(requests.values())
-    return {n: c / total for n, c in requests.items()} if LEAST <= total < np.inf else {}
+    return {n: c / total for n, c in requests.items()} if MIN_CHOICES <= total < np.inf else {}
 
 
 def misplaced_share(shares: Mapping[str, float], best: Optimum) -> float | None:

@@ -17,7 +17,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.settings_files import experiment_of_trial
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
-from rlvitals.rules.standing import UNTOLD, label
+from rlvitals.rules.standing import OUTCOME_UNKNOWN, label
 from rlvitals.server import fleet_line
 from rlvitals.server.fleet_line import Summary
 from rlvitals.storage.run_folder import RUN_FILE, read_about
@@ -71,7 +71,7 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
         verdict=diagnosis.verdict.word.value,
         reason=worst.finding.summary
         if worst and is_severe
-        else diagnosis.verdict.why.removeprefix(UNTOLD),  # the lamp says that already
+        else diagnosis.verdict.why.removeprefix(OUTCOME_UNKNOWN),  # the lamp says that already
         rule=worst.rule.name if worst and is_severe else "",
         onset=worst.finding.began if worst and is_severe else _end_of_failure(trace),
         counts=phrases.counts(diagnosis) if cases else "",

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scale_to_unit, unscale
+from rlvitals.signals.finite import (
+    FLOAT_ROUNDING,
+    Array,
+    finite,
+    is_constant,
+    scale_to_unit,
+    unscale,
+)
 from rlvitals.signals.noise import SHRINKAGE_TWO_LINES, line_fit, persistence
 from rlvitals.signals.spread import robust_sd
 from rlvitals.signals.student import t_quantile
@@ -92,7 +99,7 @@ def _significant(values: Array, cut: int) -> float | None:
     if abs(shift) <= limit * error or not _is_sudden(values, cut, shift):
         return None
     noise = robust_sd(residual) or 0.0
-    size = shift / noise if noise > ROUNDING else math.copysign(math.inf, shift)
+    size = shift / noise if noise > FLOAT_ROUNDING else math.copysign(math.inf, shift)
     # Noise sd: a smaller shift is irrelevant even if it is significant.
     return size if abs(size) >= 1.0 else None
 

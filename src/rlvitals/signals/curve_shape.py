@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rlvitals.signals.finite import ROUNDING, Array, clip_extremes, finite, scale_to_unit
+from rlvitals.signals.finite import FLOAT_ROUNDING, Array, clip_extremes, finite, scale_to_unit
 from rlvitals.signals.spread import noise_sd
 
 SHAPE_BLOCKS = 12
@@ -30,7 +30,7 @@ def curve_shape(values: Array) -> Array | None:
     if x.size < MIN_SHAPE_POINTS:
         return None
     sd = float(x.std())
-    if sd <= ROUNDING * float(np.abs(x).max()):
+    if sd <= FLOAT_ROUNDING * float(np.abs(x).max()):
         return np.zeros(len(SHAPE))
     blocks = np.array([block.mean() for block in np.array_split(x, min(SHAPE_BLOCKS, x.size))])
     levels = np.convolve(blocks, np.full(LEVEL_BLOCKS, 1 / LEVEL_BLOCKS), "valid")

@@ -7,7 +7,7 @@ import numpy as np
 
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import (
-    ROUNDING,
+    FLOAT_ROUNDING,
     Array,
     clip_outliers,
     finite,
@@ -65,20 +65,20 @@ def drawdown(values: Array) -> Drawdown | None:
         best=unscale(float(means[top]), exponent),
         last=unscale(float(means[-1]), exponent),
         index=int(np.flatnonzero(np.isfinite(column))[index]),
-        share=0.0 if drop <= 0 else drop / gain if gain > ROUNDING else math.inf,
+        share=0.0 if drop <= 0 else drop / gain if gain > FLOAT_ROUNDING else math.inf,
         size=_size(points, end, width, drop),
     )
 
 
 def _size(points: Array, end: int, width: int, drop: float) -> float:
     """Return the drop in sd of the difference between the block ending at `end` and the last."""
-    if drop <= ROUNDING:
+    if drop <= FLOAT_ROUNDING:
         return 0.0
     weights = np.zeros(points.size)
     weights[end - width : end] += 1 / width
     weights[-width:] -= 1 / width
     error = math.sqrt(min(noise.variance(weights) for noise in _noises(points, end)))
-    return drop / error if error > ROUNDING else math.inf
+    return drop / error if error > FLOAT_ROUNDING else math.inf
 
 
 def _noises(points: Array, end: int) -> tuple[Noise, ...]:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rlvitals.signals.finite import ROUNDING, Array, clip_extremes, finite, scale_to_unit
+from rlvitals.signals.finite import FLOAT_ROUNDING, Array, clip_extremes, finite, scale_to_unit
 from rlvitals.signals.outcome_change import MIN_SHARE_LOST
 from rlvitals.signals.spread import noise_sd
 
@@ -27,7 +27,9 @@ def early_rise_size(values: Array) -> float:
     gain = float(level.mean()) - first
     levels = np.convolve(means, np.full(3, 1 / 3), "valid")
     best, last = float(levels.max()), float(levels[-1])
-    if float(level.min()) - first <= ROUNDING or best - last >= MIN_SHARE_LOST * (best - first):
+    if float(level.min()) - first <= FLOAT_ROUNDING or best - last >= MIN_SHARE_LOST * (
+        best - first
+    ):
         return 0.0
     # Differences of independent values scatter by sqrt(2) more than one. Two do not tell it.
     changes = np.diff(x[: max(blocks[0].size, 4)])

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-ROUNDING = 1e-12  # relative: below it a difference is float64 arithmetic, not a measurement
+FLOAT_ROUNDING = 1e-12  # relative: below it a difference is float64 arithmetic, not a measurement
 
 
 def finite(values: Array) -> Array:
@@ -21,7 +21,7 @@ def is_constant(values: Array) -> bool:
     if values.size < 2:
         return True
     low, high = float(values.min()), float(values.max())
-    return high / 2 - low / 2 <= ROUNDING * max(abs(low), abs(high))
+    return high / 2 - low / 2 <= FLOAT_ROUNDING * max(abs(low), abs(high))
 
 
 def clip_extremes(values: Array) -> Array:

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import (
-    ROUNDING,
+    FLOAT_ROUNDING,
     Array,
     clip_extremes,
     finite,
@@ -97,7 +97,7 @@ class _Blocks:
     @property
     def size(self) -> float:
         """Gain in standard deviations of a single value; infinite without noise."""
-        if abs(self.gain) <= ROUNDING:
+        if abs(self.gain) <= FLOAT_ROUNDING:
             return 0.0
         sd = self.one_value
         return self.gain / sd if sd else math.copysign(math.inf, self.gain)
@@ -134,7 +134,7 @@ class _Blocks:
         threshold = (
             self.half if self.needed <= self.length else MIN_DEPENDENT_GAIN_SD * self.scatter
         )
-        return gain > max(threshold, ROUNDING)
+        return gain > max(threshold, FLOAT_ROUNDING)
 
     def stands_out(self) -> bool:
         """Return True if a later level is significantly above the start, even of a bent curve.
@@ -155,8 +155,10 @@ class _Blocks:
         course = self.course
         top = int(course.argmax())
         gain, loss = float(course[top] - course[0]), float(course[top] - course[-1])
-        share = 0.0 if loss <= ROUNDING else loss / gain if gain > ROUNDING else math.inf
-        large = min(gain, loss) > max(min_change, ROUNDING) and (
+        share = (
+            0.0 if loss <= FLOAT_ROUNDING else loss / gain if gain > FLOAT_ROUNDING else math.inf
+        )
+        large = min(gain, loss) > max(min_change, FLOAT_ROUNDING) and (
             sure or loss > 6.0 * self.noise  # sd of a block: slow noise caused falls of 4
         )
         above_noise = gain > MIN_LEVEL_SD * self.noise * math.sqrt(2 / self.sixth)
@@ -267,7 +269,7 @@ def line_gain(values: Array) -> tuple[float, float] | None:
         return None
     slope, residual = line_fit(x)
     sd = math.sqrt(float(residual @ residual) / (x.size - 2))
-    if sd <= ROUNDING:
+    if sd <= FLOAT_ROUNDING:
         return None
     # The thirds' centres are two thirds of the series apart.
     half = t_quantile(0.95, x.size - 2) * 2 / 3 * math.sqrt(12 / x.size)
@@ -279,9 +281,9 @@ def _answer(blocks: _Blocks, min_gain: float) -> Answer:
         return "rose"
     if blocks.moves(-blocks.gain) and -blocks.gain > min_gain:
         return "fell"
-    small = blocks.gain + blocks.half <= max(min_gain, ROUNDING)
+    small = blocks.gain + blocks.half <= max(min_gain, FLOAT_ROUNDING)
     # A best level two margins above the first third is a gain: the line is not flat.
-    low = float(blocks.course.max() - blocks.head.mean()) <= max(2 * min_gain, ROUNDING)
+    low = float(blocks.course.max() - blocks.head.mean()) <= max(2 * min_gain, FLOAT_ROUNDING)
     return "flat" if small and low and not blocks.stands_out() else "cannot tell"
 
 
@@ -342,13 +344,13 @@ def _chance(means: Array, sixth: int, loss: float) -> float:
     smooth = np.median(sliding_window_view(padded, MEDIAN_BLOCKS), axis=1)
     # Residuals around a running median of five normal values are 1.06 times too small.
     residuals = (means - smooth) * 1.06
-    if float(np.abs(residuals).max()) <= ROUNDING:
+    if float(np.abs(residuals).max()) <= FLOAT_ROUNDING:
         return 1 / (1 + BOOTSTRAP_DRAWS)
     draws = np.random.default_rng(0).choice(residuals, (BOOTSTRAP_DRAWS, means.size))
     sums = np.cumsum(np.pad(draws, ((0, 0), (1, 0))), axis=1)
     levels = (sums[:, sixth:] - sums[:, :-sixth]) / sixth
     falls = levels.max(axis=1) - levels[:, -1]
-    return (1 + int((falls >= loss - ROUNDING).sum())) / (1 + BOOTSTRAP_DRAWS)
+    return (1 + int((falls >= loss - FLOAT_ROUNDING).sum())) / (1 + BOOTSTRAP_DRAWS)
 
 
 def _more(points: int, gain: float, half: float, min_gain: float) -> int:
@@ -356,7 +358,7 @@ def _more(points: int, gain: float, half: float, min_gain: float) -> int:
 
     The width of the interval falls with the square root of the number of values.
     """
-    distance = max(abs(gain), abs(min_gain - gain), ROUNDING)
+    distance = max(abs(gain), abs(min_gain - gain), FLOAT_ROUNDING)
     ratio = (half / distance) ** 2
     # No recommendation beyond a million times the values.
     return math.ceil(points * max(ratio - 1, 0.0)) if ratio < 1e6 else 0

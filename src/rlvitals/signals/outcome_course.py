@@ -10,11 +10,11 @@ from rlvitals.signals.finite import Array, clip_extremes, clip_outliers
 from rlvitals.signals.oscillation import turning_points
 from rlvitals.signals.spread import NORMAL_MAD, median, noise_sd
 
-NOISE = 3.0  # standard deviations of a block's mean
-HALF = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to be lost
-BLOCKS = 20
-PLAIN = 5.0  # standard deviations of a difference of blocks
-LAST = 2  # blocks, a tenth of the run
+MIN_BLOCK_SD = 3.0  # standard deviations of a block's mean
+FALL_SHARE = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to be lost
+COURSE_BLOCKS = 20
+CLEAR_GAIN_SD = 5.0  # standard deviations of a difference of blocks
+COURSE_END_BLOCKS = 2  # blocks, a tenth of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Course:
 
     def keeps(self, material: float) -> bool:
         """Return True if a proven gain of at least `material` is there, and half of it is left."""
-        is_gain = self.gain > max(material, PLAIN * self.noise)
-        return is_gain and self.loss < HALF * self.total_gain
+        is_gain = self.gain > max(material, CLEAR_GAIN_SD * self.noise)
+        return is_gain and self.loss < FALL_SHARE * self.total_gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ def course_of(values: Array) -> Course:
 
     One outlier at either end is clipped: it is no level.
     """
-    width = max(1, len(values) // BLOCKS)
+    width = max(1, len(values) // COURSE_BLOCKS)
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers near 1e308
         blocks = block_means(clip_outliers(values), width)
         peak = int(blocks.argmax())
-        best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
+        best, end = float(blocks[peak]), float(blocks[-COURSE_END_BLOCKS:].mean())
         noise = (noise_sd(values) or 0.0) / float(np.sqrt(width))
         start = min(float(blocks[0]), _first_level(values, width, float(blocks[0])))
     gain = best - float(blocks[0])
@@ -85,7 +85,7 @@ def _first_level(values: Array, width: int, first_block: float) -> float:
     count = max(width // 4, 1)
     level = float(values[:count].mean())
     error = (noise_sd(values) or 0.0) / float(np.sqrt(count))
-    return level if first_block - level > NOISE * error else first_block
+    return level if first_block - level > MIN_BLOCK_SD * error else first_block
 
 
 def is_back(values: Array, course: Course) -> bool:
@@ -97,8 +97,8 @@ def is_back(values: Array, course: Course) -> bool:
 
 def falls(course: Course) -> int:
     """Count how often an outcome lost half of its range, after it had come back from the last."""
-    size = HALF * float(np.ptp(course.blocks))
-    turns = turning_points(course.blocks, max(size, NOISE * course.noise))
+    size = FALL_SHARE * float(np.ptp(course.blocks))
+    turns = turning_points(course.blocks, max(size, MIN_BLOCK_SD * course.noise))
     return int((np.diff(turns) < 0).sum())
 
 
@@ -110,14 +110,14 @@ def late_loss(values: Array) -> LateLoss:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         course = course_of(clip_extremes(values))
-        count = max(round(len(course.blocks) / 10), LAST)
+        count = max(round(len(course.blocks) / 10), COURSE_END_BLOCKS)
         levels = np.convolve(course.blocks, np.full(count, 1 / count), "valid")
         changes = np.abs(np.diff(course.blocks))
         # Differences of independent values, and of blocks, scatter by sqrt(2) more than each.
         error = float(np.diff(values).std()) / math.sqrt(course.width * count)
     swing = NORMAL_MAD * float(np.median(changes)) / math.sqrt(count)
     peak, best, last = int(levels.argmax()), float(levels.max()), float(levels[-1])
-    low = bool((levels[-LAST:] < best - HALF * (best - last)).all())
+    low = bool((levels[-COURSE_END_BLOCKS:] < best - FALL_SHARE * (best - last)).all())
     return LateLoss(
         course=course,
         best=best,

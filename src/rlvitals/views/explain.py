@@ -13,7 +13,7 @@ from rlvitals.metrics.frameworks.own_numbers import UNJUDGED
 from rlvitals.metrics.metric import Band, Metric
 from rlvitals.readers import READERS
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.rate import ENOUGH, Interval
+from rlvitals.rules.rate import MIN_HEALTHY_RUNS, Interval
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Rule
 from rlvitals.storage import toml_files
@@ -129,8 +129,8 @@ def _rate_lines(rule: Rule) -> Iterator[str]:
         yield f"- {rate.family}: {share}{errors}{caught}"
     if rule.no_threshold:
         yield "- an identity or an invariant: it needs no measuring"
-    elif max((rate.healthy for rate in rates), default=0) < ENOUGH:
-        yield f"- held at a note until {ENOUGH} healthy runs of one family have shown how it rings"
+    elif max((rate.healthy for rate in rates), default=0) < MIN_HEALTHY_RUNS:
+        yield f"- held at a note until {MIN_HEALTHY_RUNS} healthy runs of one family have shown how it rings"
 
 
 def _format_interval(interval: Interval) -> str:

@@ -6,7 +6,13 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from rlvitals.diagnosis.baseline import FAILED, UNTOLD, Gone, Judged, entries
+from rlvitals.diagnosis.baseline import (
+    CANNOT_TELL_FINDING,
+    RUN_FAILED_FINDING,
+    Gone,
+    Judged,
+    entries,
+)
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import harmless, join_first, quantity
 
@@ -51,7 +57,7 @@ def _new(runs: Read) -> list[str]:
         ]
         messages += [
             f"new: {name}: {diagnosis.verdict.why}"
-            for finding in (FAILED, UNTOLD)
+            for finding in (RUN_FAILED_FINDING, CANNOT_TELL_FINDING)
             if finding in diagnosis.new
         ]
     if all(diagnosis.new is None for _, diagnosis in runs):

@@ -16,7 +16,7 @@ from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import join_first, quantity
 from rlvitals.rules import causes, going_on
-from rlvitals.rules.rate import ENOUGH
+from rlvitals.rules.rate import MIN_HEALTHY_RUNS
 from rlvitals.rules.rule import Curve, Finding, Severity
 from rlvitals.types import Profile, Trace
 from rlvitals.views import rate_text
@@ -162,7 +162,7 @@ def false_alarm_rate(case: Case, profile: Profile) -> str:
     if case.has_severity_cap:
         runs = quantity(healthy_runs, "healthy run") if healthy_runs else "no healthy run"
         kind = "of this family" if is_known else "like it"
-        return f"held at a note: measured on {runs} {kind}, {ENOUGH} are needed"
+        return f"held at a note: measured on {runs} {kind}, {MIN_HEALTHY_RUNS} are needed"
     if rate is None or not healthy_runs or case.severity is Severity.NOTE:
         return ""  # rates count warnings and errors, not notes
     origin = rate_text.origin(rate)

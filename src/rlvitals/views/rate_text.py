@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from rlvitals.diagnosis.marks import Mark
 from rlvitals.diagnosis.own_thresholds import Fit
 from rlvitals.errors import quantity
-from rlvitals.rules.rate import ENOUGH, Rate
+from rlvitals.rules.rate import MIN_HEALTHY_RUNS, Rate
 
 
 def sentence(rate: Rate) -> str:
     """Return how often a rule fires on a lab's own healthy runs."""
     runs = "run" if rate.healthy == 1 else "runs"
-    few = f"; fewer than {ENOUGH} say little" if rate.healthy < ENOUGH else ""
+    few = f"; fewer than {MIN_HEALTHY_RUNS} say little" if rate.healthy < MIN_HEALTHY_RUNS else ""
     return f"fires on {rate.rang} of {rate.healthy} of your healthy {runs} ({rate.family}){few}"
 
 

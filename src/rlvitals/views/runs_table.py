@@ -10,7 +10,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import VitalsError, harmless, quantity
 from rlvitals.rules.rule import Severity
-from rlvitals.rules.standing import UNTOLD
+from rlvitals.rules.standing import OUTCOME_UNKNOWN
 from rlvitals.views import phrases
 from rlvitals.views.reason_table import ReasonRow, ReasonTable
 
@@ -64,7 +64,7 @@ def _reason(result: Diagnosis | VitalsError) -> str:
     # The worst finding is more informative than a verdict on something else.
     is_severe = result.worst is not None and result.worst > Severity.NOTE
     sentence = result.cases[0].finding.summary if is_severe else result.verdict.why
-    return harmless(sentence.removeprefix(UNTOLD))  # implied by "unknown"
+    return harmless(sentence.removeprefix(OUTCOME_UNKNOWN))  # implied by "unknown"
 
 
 def _counts(result: Diagnosis | VitalsError) -> Text:

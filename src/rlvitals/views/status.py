@@ -14,7 +14,7 @@ from rlvitals import metrics
 from rlvitals.checkpoints.inspect_run import CheckpointState, Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, Chunk
 from rlvitals.checkpoints.transfer.byte_text import format_bytes
-from rlvitals.diagnosis.status import BESIDE, BRIEF, Change, Standing
+from rlvitals.diagnosis.status import MAX_BRIEF_METRICS, PROGRESS_PREFIXES, Change, Standing
 from rlvitals.errors import harmless, join_first, quantity
 from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
@@ -215,8 +215,10 @@ def _findings(standing: Standing) -> str:
 
 
 def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
-    learning_entries = [entry for entry in standing.changes if not entry.metric.startswith(BESIDE)]
-    entries = standing.changes if verbose else learning_entries[:BRIEF]
+    learning_entries = [
+        entry for entry in standing.changes if not entry.metric.startswith(PROGRESS_PREFIXES)
+    ]
+    entries = standing.changes if verbose else learning_entries[:MAX_BRIEF_METRICS]
     if not entries:
         return []
     rows = Table.grid(padding=(0, 2, 0, 0))

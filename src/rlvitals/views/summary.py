@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rlvitals.diagnosis.training_summary import FLAT, LAST, Answered, Summary
+from rlvitals.diagnosis.training_summary import (
+    LOSS_TAIL_POINTS,
+    MAX_FLAT_LOSS_RATIO,
+    Answered,
+    Summary,
+)
 from rlvitals.errors import harmless, join_first
 from rlvitals.types import RECORDER_NOTE_PREFIX, Profile
 from rlvitals.views import phrases
@@ -76,7 +81,9 @@ def _loss(summary: Summary) -> Iterator[str]:
     change = f"{phrases.number(loss.first)} → {last}"
     if profile not in (Profile.SUPERVISED, Profile.UNKNOWN):
         scatter = (
-            "" if summary.ratio is None else f"; std/mean of the last {LAST}: {summary.ratio:.4f}"
+            ""
+            if summary.ratio is None
+            else f"; std/mean of the last {LOSS_TAIL_POINTS}: {summary.ratio:.4f}"
         )
         yield f"  Final loss: {last}, {LOSS_CAVEAT} ({change}{scatter})"
         return
@@ -87,7 +94,7 @@ def _loss(summary: Summary) -> Iterator[str]:
         yield f"  Loss reduction: {abs(100 * loss.share):.1f} % ({change})"
     else:
         yield f"  Loss increase: {100 * loss.share:.1f} % ({change})"
-    yield f"  Last {LAST} losses: {_scatter(summary)}"
+    yield f"  Last {LOSS_TAIL_POINTS} losses: {_scatter(summary)}"
 
 
 def _time(summary: Summary) -> str:
@@ -102,8 +109,8 @@ def _time(summary: Summary) -> str:
 def _scatter(summary: Summary) -> str:
     if summary.ratio is None:
         return "too few, or too near zero, for std/mean to say anything"
-    flat = "flat" if summary.ratio < FLAT else "not flat"
-    return f"std/mean = {summary.ratio:.4f}, {flat} (below {FLAT:g}); no proof by itself"
+    flat = "flat" if summary.ratio < MAX_FLAT_LOSS_RATIO else "not flat"
+    return f"std/mean = {summary.ratio:.4f}, {flat} (below {MAX_FLAT_LOSS_RATIO:g}); no proof by itself"
 
 
 def _names(summary: Summary) -> str:

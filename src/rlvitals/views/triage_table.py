@@ -7,12 +7,12 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rlvitals.diagnosis.cost import HOUR
+from rlvitals.diagnosis.cost import HOUR_SECONDS
 from rlvitals.diagnosis.duration import training_time
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import VitalsError, harmless, quantity
 from rlvitals.readers.discovery.sources import Run
-from rlvitals.rules.standing import UNTOLD
+from rlvitals.rules.standing import OUTCOME_UNKNOWN
 from rlvitals.views import markdown as escape
 from rlvitals.views import phrases
 from rlvitals.views.reason_table import ReasonRow, ReasonTable
@@ -45,7 +45,7 @@ def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRo
         run=harmless(name),
         verdict=result.verdict.word.value,
         broken=broken,
-        hours=None if seconds is None else seconds / HOUR,
+        hours=None if seconds is None else seconds / HOUR_SECONDS,
         hours_lost=max((hours for hours in losses if hours is not None), default=None),
         cause="" if cause is None else cause.rule.name,
         reason=harmless(result.verdict.why if cause is None else cause.finding.summary),
@@ -113,7 +113,9 @@ def table(rows: Sequence[TriageRow]) -> RenderableType:
         took = Text(_duration(entry.hours), justify="right")
         lost = Text(_duration(entry.hours_lost), justify="right")
         reason = f"{entry.cause}: {entry.reason}" if entry.cause else entry.reason
-        lines.append(ReasonRow((verdict, took, lost), entry.run, reason.removeprefix(UNTOLD)))
+        lines.append(
+            ReasonRow((verdict, took, lost), entry.run, reason.removeprefix(OUTCOME_UNKNOWN))
+        )
     titles = (Text("verdict"), Text("took", justify="right"), Text("lost", justify="right"))
     table = [ReasonTable(titles, lines)] if lines else []
     return Group(*table, Text(), Text(_sentence(rows), "dim"))
@@ -145,7 +147,7 @@ def markdown_table(rows: Sequence[TriageRow]) -> str:
 
 
 def _duration(hours: float | None) -> str:
-    return "" if hours is None else phrases.duration(hours * HOUR)
+    return "" if hours is None else phrases.duration(hours * HOUR_SECONDS)
 
 
 def _sentence(rows: Sequence[TriageRow]) -> str:

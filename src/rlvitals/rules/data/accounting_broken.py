@@ -39,11 +39,14 @@ from rlvitals.rules.identities import IDENTITIES, Identity
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Trace
 
-LEAST, OF_ALL = 3, 0.01  # rows that break it: fewer may be rows of a log that was mended
+MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE = (
+    3,
+    0.01,
+)  # rows that break it: fewer may be rows of a log that was mended
 ENOUGH = 5  # rows: fewer show nothing
 EARLY, KEPT = 0.5, 0.9  # share of the rows that learned weights must hold in, at first
 LARGE = 0.5  # of all terms together: a sign, or a term that is left out
-STEADY = 0.02  # relative: a miss that is always the same factor
+MAX_FACTOR_DEVIATION = 0.02  # relative: a miss that is always the same factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def _metric_name(trace: Trace, identity: Identity) -> str:
 def _judge(trace: Trace, entry: Entry) -> Finding | None:
     books, identity = entry.books, entry.identity
     rows = np.flatnonzero(books.violations)
-    if rows.size < max(LEAST, OF_ALL * len(books.steps)):
+    if rows.size < max(MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE * len(books.steps)):
         return None
     total, right = float(np.median(books.left[rows])), float(np.median(books.right[rows]))
     share = float(np.median(books.miss[rows] / books.size[rows]))
@@ -122,15 +125,15 @@ def _evidence(books: Books, share: float) -> tuple[str, ...]:
 def _factor(books: Books) -> tuple[str, ...]:
     """Name a constant factor between the two sides, where the miss is one."""
     rows = books.violations & (books.right != 0)
-    if books.at_most or int(rows.sum()) < LEAST:
+    if books.at_most or int(rows.sum()) < MIN_BROKEN_ROWS:
         return ()
     ratios = books.left[rows] / books.right[rows]
     middle = float(np.median(ratios))
     if not np.isfinite(middle) or middle == 0:
         return ()
-    if float(np.median(np.abs(ratios / middle - 1.0))) > STEADY:
+    if float(np.median(np.abs(ratios / middle - 1.0))) > MAX_FACTOR_DEVIATION:
         return ()
-    if abs(middle + 1.0) <= STEADY:
+    if abs(middle + 1.0) <= MAX_FACTOR_DEVIATION:
         return ("a sign is flipped: the two sides are equal but for it",)
     return (f"a weight, or a sum for a mean: the two sides differ by the factor {middle:.4g}",)
 

@@ -45,7 +45,7 @@ from rlvitals.rules.invariants import Read, Reading
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Trace
 
-KLS = (KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN)
+REFERENCE_KL_METRICS = (KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN)
 MOST = 0.5  # of the points that are judged together must be off
 
 
@@ -59,22 +59,22 @@ class Invariant:
     causes: tuple[str, ...]
 
 
-NOT_THE_SAME = (
+DIFFERENT_LOGPROBS_CAUSES = (
     "log-probabilities of policy and reference are taken otherwise: temperature, padding, dropout",
     "the policy starts elsewhere than at its reference",
 )
-INVARIANTS = (
+FIRST_UPDATE_INVARIANTS = (
     Invariant(
         "KL to the reference must be 0 before the first step",
         invariants.kl_per_sequence,
         Severity.WARNING,
-        NOT_THE_SAME,
+        DIFFERENT_LOGPROBS_CAUSES,
     ),
     Invariant(
         "KL to the reference must be 0 before the first step",
         invariants.kl_per_token,
         Severity.WARNING,
-        NOT_THE_SAME,
+        DIFFERENT_LOGPROBS_CAUSES,
     ),
     Invariant(
         "KL to the reference must leave 0 once the policy moves",
@@ -132,7 +132,7 @@ INVARIANTS = (
 
 def check(trace: Trace) -> Answer:
     """Ask every invariant that this log can show; the gravest answer counts."""
-    read = [(i, r) for i in INVARIANTS if (r := i.read(trace)) is not None]
+    read = [(i, r) for i in FIRST_UPDATE_INVARIANTS if (r := i.read(trace)) is not None]
     findings = [f for invariant, reading in read if (f := _judge(invariant, reading)) is not None]
     if findings:
         worst = max(f.severity for f in findings)
@@ -170,12 +170,12 @@ def _judge(invariant: Invariant, reading: Reading) -> Finding | None:
 
 
 def _severity(invariant: Invariant, reading: Reading, worst: float) -> Severity:
-    starts = reading.name in {m.name for m in KLS} and worst > reading.slack
+    starts = reading.name in {m.name for m in REFERENCE_KL_METRICS} and worst > reading.slack
     return Severity.NOTE if starts else invariant.worst
 
 
 def _undecided_reason(trace: Trace) -> Undecided:
-    for metric in KLS:
+    for metric in REFERENCE_KL_METRICS:
         if (logged := trace.get(metric.name)) is not None and len(logged):
             step = int(logged.steps[0])
             if step > invariants.FIRST_UPDATE_STEP:
@@ -188,7 +188,7 @@ RULE = Rule(
     needs=(),
     check=check,
     doc=__doc__,
-    causes=NOT_THE_SAME,
+    causes=DIFFERENT_LOGPROBS_CAUSES,
     remedies=(
         "compare log-probabilities of one batch token by token before the first step",
         "score with the temperature that samples, without dropout, padding masked",

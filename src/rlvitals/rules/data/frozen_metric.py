@@ -74,16 +74,16 @@ from rlvitals.rules.books import FLOAT32_DIGITS, digits
 from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.untaught import epochs
-from rlvitals.rules.untrained import ONE_ROLLOUT, repeats_errors
+from rlvitals.rules.untrained import SAME_ROLLOUT, repeats_errors
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-LENGTH = Threshold(
+MIN_FROZEN_UPDATES = Threshold(
     "frozen-metric.updates", 20.0, "successive updates over which a number is bit-identical"
 )
 MOVES = 0.9  # share of the updates in which another number must change
-DIGITS = 5  # significant: fewer repeat by rounding
+MIN_EXACT_DIGITS = 5  # significant: fewer repeat by rounding
 DECAYED = 1e-3  # of the highest learning rate: weights stand still by rounding
 NEAR = 1e-3  # relative: a gradient norm at its limit
 CERTAIN = 1e-3  # nats: so sure a policy moves by less than float32 tells, and its KL rounds to 0
@@ -92,14 +92,14 @@ MIN_ENTROPY_LOST = 0.05  # of its first level: more than the states of a batch c
 MIN_MEAN_EPISODES = 2.0  # of a mean over several
 MIN_ONE_WAY_SHARE = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
 LEVEL_POINTS = 5  # of a series, whose median is a level
-LOOPS_OVER_BATCH = ("cleanrl",)  # frameworks whose scripts train on each batch several times
-SAME_RATIO = (
+BATCH_LOOP_FRAMEWORKS = ("cleanrl",)  # frameworks whose scripts train on each batch several times
+NEW_LOGPROBS_CAUSES = (
     "the old log-probability is computed anew at each step, not kept from the rollout",
     "each batch is used for a single step: then clip range and KL say nothing",
 )
 
 # What an update computes; each of them may be told by the others that it stands still.
-WATCHED = (
+FREEZABLE_METRICS = (
     POLICY_LOSS,
     VALUE_LOSS,
     LOSS,
@@ -117,15 +117,15 @@ WATCHED = (
     RETURN_MEAN,
 )
 POLICY_KLS = (APPROX_KL, KL_SIGNED)
-VALUES = (VALUE_MEAN, PREDICTION_MEAN)
-CRITIC = ("the critic is not trained: not in the optimiser, or detached",)
-POLICY = ("the policy is not trained: not in the optimiser, or under no_grad",)
+VALUE_PREDICTIONS = (VALUE_MEAN, PREDICTION_MEAN)
+FROZEN_CRITIC_CAUSES = ("the critic is not trained: not in the optimiser, or detached",)
+FROZEN_POLICY_CAUSES = ("the policy is not trained: not in the optimiser, or under no_grad",)
 
 
 def check(trace: Trace) -> Answer:
     """Find the longest stretch in which one number repeats and others do not."""
-    length = int(max(LENGTH.on(trace), 2.0))
-    logged = {m.name: trace[m.name].finite() for m in WATCHED if m.name in trace}
+    length = int(max(MIN_FROZEN_UPDATES.on(trace), 2.0))
+    logged = {m.name: trace[m.name].finite() for m in FREEZABLE_METRICS if m.name in trace}
     logged = {name: series for name, series in logged.items() if len(series) >= length}
     if len(logged) < 2:  # one alone has no other to move
         return Undecided("fewer than two measures of the update are logged", (POLICY_LOSS.name,))
@@ -169,9 +169,9 @@ def _find_stopped_policy(trace: Trace, logged: Mapping[str, Series], length: int
         began=first_step,
         ended=last_step,
         observed=float(count),
-        bound=LENGTH.bound(trace, "updates, default"),
+        bound=MIN_FROZEN_UPDATES.bound(trace, "updates, default"),
         limit_on_curve=False,
-        causes=POLICY,
+        causes=FROZEN_POLICY_CAUSES,
     )
 
 
@@ -188,10 +188,12 @@ def _unit_ratio(trace: Trace, logged: Mapping[str, Series], length: int) -> Find
     last = float(np.median(entropy.values[-LEVEL_POINTS:]))
     # A log that rounds to few digits shows a small KL as 0.
     loss = logged.get(VALUE_LOSS.name, logged.get(POLICY_LOSS.name))
-    precise = loss is not None and max(map(digits, loss.tail(LEVEL_POINTS).values)) >= DIGITS
+    precise = (
+        loss is not None and max(map(digits, loss.tail(LEVEL_POINTS).values)) >= MIN_EXACT_DIGITS
+    )
     if len(kl) < length or not precise or first - last < MIN_ENTROPY_LOST * first:
         return None
-    several = epochs(trace) > 1 or measured.framework in LOOPS_OVER_BATCH
+    several = epochs(trace) > 1 or measured.framework in BATCH_LOOP_FRAMEWORKS
     return Finding(
         f"KL per update is exactly 0 in all {len(kl):,} rows, while entropy goes {first:.3g} to "
         f"{last:.3g} nats: the ratio of new to old probabilities is 1 at every step",
@@ -200,10 +202,10 @@ def _unit_ratio(trace: Trace, logged: Mapping[str, Series], length: int) -> Find
         began=int(kl.steps[0]),
         ended=int(kl.steps[-1]),
         observed=0.0,
-        bound=LENGTH.bound(trace, "updates, default"),
+        bound=MIN_FROZEN_UPDATES.bound(trace, "updates, default"),
         limit_on_curve=False,
         counter=() if several else ("a batch that is used for one step has a KL of 0",),
-        causes=SAME_RATIO,
+        causes=NEW_LOGPROBS_CAUSES,
         remedies=("keep the log-probabilities of the rollout, and use them in every epoch",),
     )
 
@@ -226,9 +228,9 @@ def _same_episodes(trace: Trace, logged: Mapping[str, Series], length: int) -> F
         began=int(returns.steps[0]),
         ended=int(returns.steps[-1]),
         observed=float(len(returns)),
-        bound=LENGTH.bound(trace, "updates, default"),
+        bound=MIN_FROZEN_UPDATES.bound(trace, "updates, default"),
         limit_on_curve=False,
-        causes=ONE_ROLLOUT,
+        causes=SAME_ROLLOUT,
     )
 
 
@@ -264,7 +266,7 @@ def _judge(trace: Trace, name: str, logged: Mapping[str, Series], length: int) -
         return None
     severity, causes = _network(trace, name, moving, first_step, last_step)
     if name == EXPLAINED_VARIANCE.name and last - first + 1 == len(series):
-        severity, causes = Severity.WARNING, ONE_ROLLOUT
+        severity, causes = Severity.WARNING, SAME_ROLLOUT
     return Finding(
         f"{name} is {value:.8g} to the last bit in {last - first + 1} successive updates, "
         f"while {', '.join(moving[:3])} change",
@@ -273,7 +275,7 @@ def _judge(trace: Trace, name: str, logged: Mapping[str, Series], length: int) -
         began=first_step,
         ended=last_step,
         observed=float(last - first + 1),
-        bound=LENGTH.bound(trace, "updates, default"),
+        bound=MIN_FROZEN_UPDATES.bound(trace, "updates, default"),
         limit_on_curve=False,
         causes=causes,
     )
@@ -289,7 +291,7 @@ def _longest(values: NDArray[np.float64]) -> tuple[int, int]:
 
 def _precise(trace: Trace, name: str, value: float) -> bool:
     """Tell a number that cannot repeat by rounding, by a limit or by being nothing."""
-    if value == np.rint(value) or digits(value) < min(DIGITS, FLOAT32_DIGITS):
+    if value == np.rint(value) or digits(value) < min(MIN_EXACT_DIGITS, FLOAT32_DIGITS):
         return False
     limit = trace.number("max_grad_norm")
     norms = (GRAD_NORM.name, CRITIC_GRAD_NORM.name)
@@ -321,10 +323,14 @@ def _network(
             for m in POLICY_KLS
             if m.name in trace
         ]
-        return (Severity.WARNING, POLICY) if constant and all(constant) else (Severity.NOTE, POLICY)
-    if name in {m.name for m in VALUES}:
+        return (
+            (Severity.WARNING, FROZEN_POLICY_CAUSES)
+            if constant and all(constant)
+            else (Severity.NOTE, FROZEN_POLICY_CAUSES)
+        )
+    if name in {m.name for m in VALUE_PREDICTIONS}:
         fitted = RETURN_MEAN.name in moving or VALUE_LOSS.name in moving
-        return (Severity.WARNING if fitted else Severity.NOTE), CRITIC
+        return (Severity.WARNING if fitted else Severity.NOTE), FROZEN_CRITIC_CAUSES
     return Severity.NOTE, ()
 
 
@@ -347,5 +353,5 @@ RULE = Rule(
         "setting-out-of-range",
         "updates-hardly-move",
     ),
-    thresholds=(LENGTH,),
+    thresholds=(MIN_FROZEN_UPDATES,),
 )

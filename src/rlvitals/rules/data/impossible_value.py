@@ -56,18 +56,24 @@ from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, U
 from rlvitals.rules.standing import label
 from rlvitals.types import Profile, Series, Trace
 
-OF_ALL, LEAST = 0.1, 3  # share of the values, and how many
-SLACK = 0.01  # of an environment's range: rounding in logs
-ROUNDING = 1e-3  # of the limit, or of a metric's usual size: a variance of equal numbers, say
-KL_ROUNDING = 1e-5  # nats, float32: exp(d) - d - 1 of a tiny d
-HALF_ROUNDING = 1e-3  # nats, bfloat16, which language models are trained in
+MIN_IMPOSSIBLE_SHARE, MIN_IMPOSSIBLE_VALUES = 0.1, 3  # share of the values, and how many
+RANGE_SLACK_SHARE = 0.01  # of an environment's range: rounding in logs
+LIMIT_ROUNDING = 1e-3  # of the limit, or of a metric's usual size: a variance of equal numbers, say
+FLOAT32_KL_ROUNDING = 1e-5  # nats, float32: exp(d) - d - 1 of a tiny d
+BFLOAT16_KL_ROUNDING = 1e-3  # nats, bfloat16, which language models are trained in
 PERCENT = 100.0
-NEVER_NEGATIVE = ("k2", "k3", "exact", "k1 clamped")  # estimators of KL
-KLS = (APPROX_KL, SAMPLER_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN, KL_TO_WARM_START)
-UNKNOWN = ("generic", "")  # frameworks whose numbers nobody has read the source of
+NON_NEGATIVE_ESTIMATORS = ("k2", "k3", "exact", "k1 clamped")  # estimators of KL
+SIGN_CHECKED_KLS = (
+    APPROX_KL,
+    SAMPLER_KL,
+    KL_TO_REFERENCE,
+    KL_TO_REFERENCE_PER_TOKEN,
+    KL_TO_WARM_START,
+)
+UNREAD_FRAMEWORKS = ("generic", "")  # frameworks whose numbers nobody has read the source of
 # Counters and clocks are no measure of learning: their being in order clears nothing.
-BESIDE = ("progress/", "throughput/", "scheduler/")
-RANGE = "what this metric can be"
+SYSTEM_PREFIXES = ("progress/", "throughput/", "scheduler/")
+METRIC_RANGE_ORIGIN = "what this metric can be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,7 @@ class Limit:
 
 def check(trace: Trace) -> Answer:
     """Compare every metric with both ends of what is possible; the gravest answer counts."""
-    limits = [limit for limit in _limits(trace) if len(limit.series) >= LEAST]
+    limits = [limit for limit in _limits(trace) if len(limit.series) >= MIN_IMPOSSIBLE_VALUES]
     findings = [answer for limit in limits if (answer := _judge(limit)) is not None]
     unfit = _unfit(trace)
     findings += [] if unfit is None else [unfit]
@@ -102,7 +108,7 @@ def check(trace: Trace) -> Answer:
         first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
         other_summaries = tuple(f.summary for f in findings if f is not first)
         return replace(first, evidence=(*first.evidence, *other_summaries))
-    if all(limit.name.startswith(BESIDE) for limit in limits):
+    if all(limit.name.startswith(SYSTEM_PREFIXES) for limit in limits):
         return Undecided("no metric is logged whose possible values are known", ("env_id",))
     return Clear()
 
@@ -118,11 +124,23 @@ def _limits(trace: Trace) -> Iterator[Limit]:
         certain = _has_known_framework(trace, name)
         low, high = metric.possible.low, metric.possible.high
         if low is not None:
-            slack = ROUNDING * (1.0 if high is not None else _usual(points, low))
-            yield Limit(name, points, Bound(low, RANGE), above=False, slack=slack, certain=certain)
+            slack = LIMIT_ROUNDING * (1.0 if high is not None else _usual(points, low))
+            yield Limit(
+                name,
+                points,
+                Bound(low, METRIC_RANGE_ORIGIN),
+                above=False,
+                slack=slack,
+                certain=certain,
+            )
         if high is not None:
             yield Limit(
-                name, points, Bound(high, RANGE), above=True, slack=ROUNDING, certain=certain
+                name,
+                points,
+                Bound(high, METRIC_RANGE_ORIGIN),
+                above=True,
+                slack=LIMIT_ROUNDING,
+                certain=certain,
             )
 
 
@@ -133,7 +151,7 @@ def _usual(series: Series, low: float) -> float:
 
 def _has_known_framework(trace: Trace, name: str) -> bool:
     source = trace.measured.get(name)
-    return source is not None and source.framework not in UNKNOWN
+    return source is not None and source.framework not in UNREAD_FRAMEWORKS
 
 
 def _plays(trace: Trace) -> bool:
@@ -145,7 +163,7 @@ def _returns(trace: Trace) -> Iterator[Limit]:
     name = RETURN.name if RETURN.name in trace else EVAL_RETURN.name
     if env is None or name not in trace or not _plays(trace):
         return
-    slack = SLACK * abs(env.way or 1.0)
+    slack = RANGE_SLACK_SHARE * abs(env.way or 1.0)
     points, origin = trace[name].finite(), f"{env.name}'s own range"
     if env.max_return is not None:
         yield Limit(name, points, Bound(env.max_return, origin), above=True, slack=slack)
@@ -154,10 +172,14 @@ def _returns(trace: Trace) -> Iterator[Limit]:
 
 
 def _kls(trace: Trace) -> Iterator[Limit]:
-    slack = HALF_ROUNDING if trace.profile in kinds.LANGUAGE else KL_ROUNDING
-    for metric in KLS:
+    slack = BFLOAT16_KL_ROUNDING if trace.profile in kinds.LANGUAGE else FLOAT32_KL_ROUNDING
+    for metric in SIGN_CHECKED_KLS:
         source = trace.measured.get(metric.name)
-        if metric.name not in trace or source is None or source.estimator not in NEVER_NEGATIVE:
+        if (
+            metric.name not in trace
+            or source is None
+            or source.estimator not in NON_NEGATIVE_ESTIMATORS
+        ):
             continue
         origin = f"KL by the {source.estimator} estimator"
         # TRL's RLOOTrainer logs k1 where its GRPOTrainer logs k3, under one name.
@@ -178,18 +200,20 @@ def _entropies(trace: Trace) -> Iterator[Limit]:
         max_entropy = float(np.log(actions))
         bound = Bound(max_entropy, f"ln {actions:g}, the uniform policy's")
         sure = certain and env is not None
-        yield Limit(name, points, bound, above=True, slack=SLACK * max_entropy, certain=sure)
+        yield Limit(
+            name, points, bound, above=True, slack=RANGE_SLACK_SHARE * max_entropy, certain=sure
+        )
     elif trace.profile not in kinds.LANGUAGE:
         return
     bound = Bound(0.0, "discrete choices have no negative entropy")
-    yield Limit(name, points, bound, above=False, slack=ROUNDING, certain=certain)
+    yield Limit(name, points, bound, above=False, slack=LIMIT_ROUNDING, certain=certain)
 
 
 def _judge(limit: Limit) -> Finding | None:
     beyond = limit.beyond
     if not len(beyond):
         return None
-    often = len(beyond) >= max(LEAST, OF_ALL * len(limit.series))
+    often = len(beyond) >= max(MIN_IMPOSSIBLE_VALUES, MIN_IMPOSSIBLE_SHARE * len(limit.series))
     if limit.name in (RETURN.name, EVAL_RETURN.name) and not often:
         return None  # one odd episode
     worst = float(beyond.values[int(np.abs(beyond.values - limit.bound.value).argmax())])
@@ -207,7 +231,7 @@ def _judge(limit: Limit) -> Finding | None:
         bound=limit.bound,
         counter=() if limit.certain else ("the log's own name may mean something else",),
         causes=misnamed or _causes(limit),
-        remedies=() if limit.name in (RETURN.name, EVAL_RETURN.name) else REMEDIES,
+        remedies=() if limit.name in (RETURN.name, EVAL_RETURN.name) else IMPOSSIBLE_VALUE_REMEDIES,
     )
 
 
@@ -242,7 +266,7 @@ def _other_meaning(limit: Limit, beyond: Series) -> tuple[str, ...]:
         return (f"{beyond.values[0]:g} stands for 'not measured'",)
     metric = metrics.find(limit.name)
     share = metric is not None and metric.possible == SHARE
-    if share and limit.above and beyond.values.max() <= PERCENT * (1.0 + ROUNDING):
+    if share and limit.above and beyond.values.max() <= PERCENT * (1.0 + LIMIT_ROUNDING):
         return ("it is logged in per cent", "it is summed where a mean was meant")
     return ()
 
@@ -255,7 +279,7 @@ def _causes(limit: Limit) -> tuple[str, ...]:
     return (*sign, "it is summed where a mean was meant", "its mask or its denominator is wrong")
 
 
-REMEDIES = (
+IMPOSSIBLE_VALUE_REMEDIES = (
     "read the line that computes it: sign, reduction, mask, denominator",
     "distrust what is concluded from it until then",
 )
@@ -263,7 +287,7 @@ REMEDIES = (
 RULE = Rule(
     name="impossible-value",
     needs=(),
-    at_least=LEAST,
+    at_least=MIN_IMPOSSIBLE_VALUES,
     check=check,
     doc=__doc__,
     causes=(

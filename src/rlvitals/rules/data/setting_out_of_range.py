@@ -42,7 +42,7 @@ from rlvitals.rules.untaught import untaught
 from rlvitals.types import Trace
 
 SOLVED = 0.9  # of the way from a random to a solved policy
-PERSISTS = persistence("setting-out-of-range")
+SETTING_PERSISTENCE = persistence("setting-out-of-range")
 
 
 def check(trace: Trace) -> Answer:
@@ -95,7 +95,7 @@ RULE = Rule(
     causes=("a typing error or a wrong unit in the configuration", "an override that was left in"),
     remedies=("put it back to the library's default and run again",),
     profiles=kinds.WITH_REWARD,
-    thresholds=(PERSISTS,),
-    persists=PERSISTS,
+    thresholds=(SETTING_PERSISTENCE,),
+    persists=SETTING_PERSISTENCE,
     verdict="stalled",
 )

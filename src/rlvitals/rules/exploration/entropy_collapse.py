@@ -52,10 +52,16 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
-from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
+from rlvitals.rules.standing import (
+    MIN_OUTCOME_POINTS,
+    Standing,
+    least_that_counts,
+    outcome,
+    standing,
+)
 from rlvitals.rules.weigh import content
-from rlvitals.rules.width import DECIDED, max_entropy, width
-from rlvitals.signals.outcome_course import NOISE, course_of
+from rlvitals.rules.width import MAX_DECIDED_ENTROPY, max_entropy, width
+from rlvitals.signals.outcome_course import MIN_BLOCK_SD, course_of
 from rlvitals.types import Series, Trace
 
 # p = .95 and p = .99 of two actions.
@@ -103,8 +109,8 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
         origin = f"{low:.0%} of ln(actions), {highest.origin}"
         return ENTROPY.name, entropy, MIN_ENTROPY_SHARE.bound(trace, origin, highest.value)
     first = start(entropy) or 0.0
-    if first < DECIDED:
-        return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
+    if first < MAX_DECIDED_ENTROPY:
+        return ENTROPY.name, entropy, Bound(MAX_DECIDED_ENTROPY, "default: p > .998 for one action")
     return (
         ENTROPY.name,
         entropy,
@@ -141,7 +147,10 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
 
 def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
     """Tell whether one update left nothing to choose: a gradient of 0 cannot bring it back."""
-    kl, entropy = trace.numbers(APPROX_KL.name, LEAST), trace.numbers(ENTROPY.name, LEAST)
+    kl, entropy = (
+        trace.numbers(APPROX_KL.name, MIN_OUTCOME_POINTS),
+        trace.numbers(ENTROPY.name, MIN_OUTCOME_POINTS),
+    )
     if kl is None or entropy is None or trace.profile not in kinds.CONTROL or content(trend):
         return False
     worst = int(kl.values.argmax())
@@ -243,7 +252,9 @@ def _describe_best_entropy(trace: Trace) -> str:
     rows = np.searchsorted(entropy.steps, series.steps[ends[is_near_best]], side="right") - 1
     last = float(entropy.values[-MIN_LOW_UPDATES:].mean())
     low = entropy.values[rows[rows >= 0]] <= 2 * last
-    if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(is_near_best):
+    if course.loss <= max(material, MIN_BLOCK_SD * course.noise) or 5 * low.sum() < len(
+        is_near_best
+    ):
         return ""
     return f"with entropy below {2 * last:.2g} nats the outcome stood at its best"
 
@@ -265,7 +276,7 @@ RULE = Rule(
     name="entropy-collapse",
     needs=(),
     needs_any=(ENTROPY, STD, ENTROPY_COEF),
-    at_least=LEAST,
+    at_least=MIN_OUTCOME_POINTS,
     check=check,
     doc=__doc__,
     causes=(

@@ -50,7 +50,7 @@ from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
 from rlvitals.rules.spent import ends_far
-from rlvitals.rules.standing import LEAST, standing
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, standing
 from rlvitals.rules.width import max_entropy, width
 from rlvitals.types import Series, Trace
 
@@ -99,7 +99,7 @@ def check(trace: Trace) -> Answer:
 
 def _width(trace: Trace) -> _Grown | Clear | None:
     policy_width = width(trace)
-    if policy_width is None or len(policy_width.series) < LEAST:
+    if policy_width is None or len(policy_width.series) < MIN_OUTCOME_POINTS:
         return None
     values = policy_width.series.values
     first = min(float(values[0]), start(policy_width.series) or 0.0)
@@ -124,7 +124,7 @@ def _width(trace: Trace) -> _Grown | Clear | None:
 
 def _exceeds_range(trace: Trace) -> _Grown | None:
     """See actions that were wider than what the environment takes from the first update on."""
-    env, std = environment(trace), trace.numbers(STD.name, LEAST)
+    env, std = environment(trace), trace.numbers(STD.name, MIN_OUTCOME_POINTS)
     if env is None or env.reach is None or std is None:
         return None
     limit = WIDTH_FACTOR.bound(
@@ -142,7 +142,11 @@ def _exceeds_range(trace: Trace) -> _Grown | None:
 def _becomes_uniform(trace: Trace) -> _Grown | Clear | None:
     """See a policy that had decided something and is uniform again."""
     entropy, highest = trace.get(ENTROPY.name), max_entropy(trace)
-    if entropy is None or highest is None or len(entropy := entropy.finite()) < 2 * LEAST:
+    if (
+        entropy is None
+        or highest is None
+        or len(entropy := entropy.finite()) < 2 * MIN_OUTCOME_POINTS
+    ):
         return None
     runs = np.lib.stride_tricks.sliding_window_view(entropy.values, MIN_POINTS_BEYOND)
     levels = np.median(runs, axis=1)
@@ -177,7 +181,7 @@ def _becomes_uniform(trace: Trace) -> _Grown | Clear | None:
 
 def _token_entropy(trace: Trace) -> _Grown | Clear | None:
     entropy = trace.get(ENTROPY.name)
-    if entropy is None or len(entropy := entropy.finite()) < LEAST:
+    if entropy is None or len(entropy := entropy.finite()) < MIN_OUTCOME_POINTS:
         return None
     first = min(float(entropy.values[0]), start(entropy) or 0.0)
     default_limit = MAX_TOKEN_ENTROPY.bound(trace, "default, nats per token")
@@ -196,7 +200,11 @@ def _token_entropy(trace: Trace) -> _Grown | Clear | None:
 
 def _coefficient(trace: Trace) -> _Grown | Clear | None:
     coef = trace.get(ENTROPY_COEF.name)
-    if coef is None or len(coef := coef.finite()) < 2 * LEAST or coef.values.min() <= 0:
+    if (
+        coef is None
+        or len(coef := coef.finite()) < 2 * MIN_OUTCOME_POINTS
+        or coef.values.min() <= 0
+    ):
         return None
     # Medians of three: alpha may be thrown about by a single batch.
     triples = np.lib.stride_tricks.sliding_window_view(coef.values, 3)
@@ -252,7 +260,7 @@ RULE = Rule(
     name="exploration-explodes",
     needs=(),
     needs_any=(ENTROPY, STD, ENTROPY_COEF),
-    at_least=LEAST,
+    at_least=MIN_OUTCOME_POINTS,
     check=check,
     doc=__doc__,
     causes=(

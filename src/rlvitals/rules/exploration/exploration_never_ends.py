@@ -56,7 +56,7 @@ from rlvitals.rules.known_task import NO_PROGRESS_SHARE, environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_above
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import LEAST, Standing, outcome, standing, way_share
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, Standing, outcome, standing, way_share
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
@@ -136,7 +136,7 @@ def _second_half(trace: Trace, series: Series) -> Series:
 
 def _epsilon(trace: Trace) -> _Kept | Clear | None:
     series = trace.get(EPSILON.name)
-    if series is None or len(series := series.finite()) < LEAST:
+    if series is None or len(series := series.finite()) < MIN_OUTCOME_POINTS:
         return None
     late_values = _second_half(trace, series).values
     level = median(late_values)
@@ -172,10 +172,10 @@ def _epsilon(trace: Trace) -> _Kept | Clear | None:
 
 def _entropy(trace: Trace) -> _Kept | Clear | None:
     series, highest = trace.get(ENTROPY.name), max_entropy(trace)
-    if series is None or highest is None or len(series := series.finite()) < LEAST:
+    if series is None or highest is None or len(series := series.finite()) < MIN_OUTCOME_POINTS:
         return None
     late_series = _second_half(trace, series)
-    if len(late_series) < LEAST // 2:
+    if len(late_series) < MIN_OUTCOME_POINTS // 2:
         return None
     coef = trace.number("entropy_coef") or 0.0
     share = float(np.median(late_series.values)) / highest.value
@@ -219,7 +219,7 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
     if coef is None or returns is None or length is None or env is None or not env.action_dim:
         return None
     coef = coef.finite()
-    if len(coef) < LEAST or np.ptp(coef.values) > 0:
+    if len(coef) < MIN_OUTCOME_POINTS or np.ptp(coef.values) > 0:
         return None  # tuned: whether it runs away is another rule's business
     late_medians = [
         median(np.abs(_second_half(trace, s).finite().values)) for s in (returns, length)
@@ -244,7 +244,9 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
 
 def _drift(trace: Trace) -> _Kept | Clear | None:
     """Compare the way that all updates went with the distance they came to."""
-    entropy, kl = (trace.numbers(metric.name, LEAST) for metric in (ENTROPY, APPROX_KL))
+    entropy, kl = (
+        trace.numbers(metric.name, MIN_OUTCOME_POINTS) for metric in (ENTROPY, APPROX_KL)
+    )
     ceiling = max_entropy(trace)
     if entropy is None or kl is None or ceiling is None or len(kl) < MIN_WANDERING_UPDATES:
         return None
@@ -277,7 +279,9 @@ def _drift(trace: Trace) -> _Kept | Clear | None:
 
 def _never_chooses(trace: Trace) -> bool:
     """Return True if every row of a run is that of a policy that acts at random."""
-    epsilon, entropy = (trace.numbers(metric.name, LEAST) for metric in (EPSILON, ENTROPY))
+    epsilon, entropy = (
+        trace.numbers(metric.name, MIN_OUTCOME_POINTS) for metric in (EPSILON, ENTROPY)
+    )
     if epsilon is not None:
         return float(epsilon.values.min()) >= MIN_RANDOM_EPSILON
     highest = max_entropy(trace)
@@ -324,7 +328,7 @@ RULE = Rule(
     name="exploration-never-ends",
     needs=(),
     needs_any=(ENTROPY, EPSILON, ENTROPY_COEF),
-    at_least=LEAST,
+    at_least=MIN_OUTCOME_POINTS,
     check=check,
     doc=__doc__,
     causes=(

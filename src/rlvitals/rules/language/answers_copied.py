@@ -35,9 +35,11 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
 # A choice: the prompts of our own runs have no examples.
-STATED = Threshold("answers-copied.stated", 0.2, "share of prompts that state the answer", high=1.0)
+MAX_STATED_SHARE = Threshold(
+    "answers-copied.stated", 0.2, "share of prompts that state the answer", high=1.0
+)
 # 19 runs without a fault of scripts/record_rollout_runs.py add nothing to one copy in ten.
-MORE_COPIED = Threshold(
+MAX_COPIED_INCREASE = Threshold(
     "answers-copied.more", 0.3, "share of a reply that is copied, more than at the start", high=1.0
 )
 
@@ -49,7 +51,7 @@ def check(trace: Trace) -> Answer:
 
 def _find_stated_answers(trace: Trace) -> Finding | None:
     shares = trace.get(ANSWER_STATED_SHARE.name)
-    stretch = None if shares is None else above(shares, STATED.on(trace))
+    stretch = None if shares is None else above(shares, MAX_STATED_SHARE.on(trace))
     if shares is None or stretch is None:
         return None
     level = median(stretch.of(shares).finite().values) or 0.0
@@ -63,7 +65,7 @@ def _find_stated_answers(trace: Trace) -> Finding | None:
         began=stretch.start,
         ended=stretch.end,
         observed=level,
-        bound=STATED.bound(trace, "default"),
+        bound=MAX_STATED_SHARE.bound(trace, "default"),
         evidence=evidence,
         causes=("the answer's column is formatted into the prompt", "a hint that was left in"),
     )
@@ -75,7 +77,7 @@ def _find_copying(trace: Trace) -> Finding | None:
     if shares is None or levels is None:
         return None
     first = start(shares) or 0.0
-    limit = first + MORE_COPIED.on(trace)
+    limit = first + MAX_COPIED_INCREASE.on(trace)
     stretch = above(shares, limit)
     if stretch is None or not stretch.goes_on or levels[1] <= limit:
         return None
@@ -84,7 +86,7 @@ def _find_copying(trace: Trace) -> Finding | None:
         f"{levels[1]:.0%} of a reply's text is copied from its prompt, {first:.0%} at the start",
         (COPIED_SHARE.name, shares),
         (stretch.start, levels[1]),
-        Bound(limit, f"{MORE_COPIED.on(trace):g} above this run's start"),
+        Bound(limit, f"{MAX_COPIED_INCREASE.on(trace):g} above this run's start"),
         (),
         ("a judge or a measure of overlap that pays for the prompt's own words",),
     )
@@ -107,5 +109,5 @@ RULE = Rule(
         "take overlap with the prompt out of the reward",
     ),
     profiles=kinds.LANGUAGE,
-    thresholds=(STATED, MORE_COPIED),
+    thresholds=(MAX_STATED_SHARE, MAX_COPIED_INCREASE),
 )

@@ -47,9 +47,11 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
-FALL = Threshold("chosen-likelihood-falls.fall", 0.1, "share of the first log-probability")
-LEAST = 10  # points of the log-probability
-ERRORS = 5.0  # standard errors of the difference between two fifths
+MAX_CHOSEN_FALL = Threshold(
+    "chosen-likelihood-falls.fall", 0.1, "share of the first log-probability"
+)
+MIN_LOGP_POINTS = 10  # points of the log-probability
+MIN_LOGP_ERRORS = 5.0  # standard errors of the difference between two fifths
 PARTS = 5
 
 
@@ -72,10 +74,10 @@ def check(trace: Trace) -> Answer:
     if name is None:
         return Undecided("log-probabilities of chosen responses are too few", (CHOSEN_LOGP.name,))
     logp, margin = _course(trace[name].finite()), _course(trace[MARGIN.name].finite())
-    if logp.first >= 0 or margin.last - margin.first <= ERRORS * margin.error:
+    if logp.first >= 0 or margin.last - margin.first <= MIN_LOGP_ERRORS * margin.error:
         return Clear()
-    drop, limit = logp.first - logp.last, FALL.on(trace) * abs(logp.first)
-    if drop <= max(limit, ERRORS * logp.error):
+    drop, limit = logp.first - logp.last, MAX_CHOSEN_FALL.on(trace) * abs(logp.first)
+    if drop <= max(limit, MIN_LOGP_ERRORS * logp.error):
         return Clear()
     worse = _worse(trace)
     prefix = "held-out " if name == EVAL_CHOSEN_LOGP.name else ""
@@ -87,14 +89,14 @@ def check(trace: Trace) -> Answer:
         began=logp.best_step,
         ended=int(trace[name].finite().steps[-1]),
         observed=logp.last,
-        bound=Bound(logp.first - limit, f"{FALL.on(trace):.0%} below where it was"),
+        bound=Bound(logp.first - limit, f"{MAX_CHOSEN_FALL.on(trace):.0%} below where it was"),
         evidence=(*_other_trends(trace), *worse),
         counter=() if worse else ("no evaluation is seen to get worse",),
     )
 
 
 def _enough(trace: Trace, name: str) -> bool:
-    return name in trace and len(trace[name].finite()) >= LEAST
+    return name in trace and len(trace[name].finite()) >= MIN_LOGP_POINTS
 
 
 def _course(series: Series) -> Course:
@@ -107,12 +109,12 @@ def _course(series: Series) -> Course:
 
 
 def _worse(trace: Trace) -> tuple[str, ...]:
-    evaluations_used = [e for e in evaluations(trace) if len(e.series) >= LEAST]
+    evaluations_used = [e for e in evaluations(trace) if len(e.series) >= MIN_LOGP_POINTS]
     # The margin has no scale of its own; its sign says who is ahead.
     if _enough(trace, EVAL_MARGIN.name):
         margin = trace[EVAL_MARGIN.name].finite()
         course = _course(margin)
-        if course.first > 0 > course.last + ERRORS * course.error:
+        if course.first > 0 > course.last + MIN_LOGP_ERRORS * course.error:
             evaluations_used.append(HeldOut(EVAL_MARGIN.name, "", margin))
     sentences = tuple(sentence for e in evaluations_used if (sentence := worsens(trace, e)))
     return sentences or _own_accuracy(trace)
@@ -122,7 +124,7 @@ def _own_accuracy(trace: Trace) -> tuple[str, ...]:
     if not _enough(trace, ACCURACY.name):
         return ()
     course = _course(trace[ACCURACY.name].finite())
-    if course.first - course.last <= max(0.05, ERRORS * course.error):
+    if course.first - course.last <= max(0.05, MIN_LOGP_ERRORS * course.error):
         return ()
     return (f"pairs ordered rightly fall from {course.first:.0%} to {course.last:.0%}",)
 
@@ -142,7 +144,7 @@ def _other_trends(trace: Trace) -> tuple[str, ...]:
 RULE = Rule(
     name="chosen-likelihood-falls",
     needs=(CHOSEN_LOGP, MARGIN),
-    at_least=LEAST,
+    at_least=MIN_LOGP_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -158,5 +160,5 @@ RULE = Rule(
     ),
     profiles=(Profile.SUPERVISED,),
     explained_by=("learning-rate-jump", "gradient-explosion", "evaluation-falls"),
-    thresholds=(FALL,),
+    thresholds=(MAX_CHOSEN_FALL,),
 )

@@ -38,10 +38,10 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
 WINDOW = 10  # updates
-FEWER = Threshold(
+MIN_EOS_RATIO = Threshold(
     "eos-missing.fewer", 0.5, "part of the end tokens per batch at the run's own start", high=1.0
 )
-GONE = Threshold("eos-missing.gone", 0.1, "the same, for an error", high=1.0)
+SEVERE_EOS_RATIO = Threshold("eos-missing.gone", 0.1, "the same, for an error", high=1.0)
 
 
 def check(trace: Trace) -> Answer:
@@ -52,7 +52,7 @@ def check(trace: Trace) -> Answer:
         return _never(trace)
     if not first:
         return Undecided("no response ended by itself at the start: there is nothing to lose")
-    limit = FEWER.bound(trace, f"{FEWER.on(trace):g} x this run's start", first)
+    limit = MIN_EOS_RATIO.bound(trace, f"{MIN_EOS_RATIO.on(trace):g} x this run's start", first)
     stretch = below(counts, limit.value, WINDOW)
     if stretch is None:
         return Clear()
@@ -64,7 +64,12 @@ def check(trace: Trace) -> Answer:
         f"responses stop ending by themselves: {first:.4g} end tokens per batch at the start, "
         f"{last:.4g} now",
         severity=stretch.severity(
-            _severity(trend, stretch, vanishes=last < GONE.on(trace) * first, strayed=bool(far))
+            _severity(
+                trend,
+                stretch,
+                vanishes=last < SEVERE_EOS_RATIO.on(trace) * first,
+                strayed=bool(far),
+            )
         ),
         metric=EOS_TOKENS.name,
         began=stretch.start,
@@ -91,7 +96,11 @@ def _never(trace: Trace) -> Finding:
         bound=Bound(0.0, "end tokens in a batch"),
         evidence=evidence,
         counter=counter,
-        causes=(SAME_ID, "the response limit is shorter than any answer", "no stop token is set"),
+        causes=(
+            EOS_IS_PAD_CAUSE,
+            "the response limit is shorter than any answer",
+            "no stop token is set",
+        ),
     )
 
 
@@ -101,7 +110,7 @@ def _severity(trend: Standing, stretch: Stretch, *, vanishes: bool, strayed: boo
     return Severity.ERROR if trend.stalls and vanishes and stretch.goes_on else Severity.WARNING
 
 
-SAME_ID = "the end token is masked out of the loss, often because it doubles as padding"
+EOS_IS_PAD_CAUSE = "the end token is masked out of the loss, often because it doubles as padding"
 
 RULE = Rule(
     name="eos-missing",
@@ -112,7 +121,7 @@ RULE = Rule(
     causes=(
         "a reward that grows with length",
         "no penalty for a response without an end token",
-        SAME_ID,
+        EOS_IS_PAD_CAUSE,
     ),
     remedies=(
         "read some responses from the end of the run",
@@ -121,5 +130,5 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=("response-length-explodes", "reference-kl-out-of-range"),
-    thresholds=(FEWER, GONE),
+    thresholds=(MIN_EOS_RATIO, SEVERE_EOS_RATIO),
 )

@@ -39,9 +39,11 @@ from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Series, Trace
 
-HIGHER = Threshold("experts-collapse.factor", 1.3, "load of the busiest expert over its start")
+EXPERT_LOAD_FACTOR = Threshold(
+    "experts-collapse.factor", 1.3, "load of the busiest expert over its start"
+)
 TWICE = 1.0  # the busiest expert has twice its fair share
-LEAST = 20  # points
+MIN_EXPERT_POINTS = 20  # points
 
 
 def check(trace: Trace) -> Answer:
@@ -50,7 +52,7 @@ def check(trace: Trace) -> Answer:
     for metric, floor in ((EXPERT_IMBALANCE, TWICE), (ROUTER_LOSS, 0.0)):
         logged = trace.get(metric.name)
         load = None if logged is None else logged.finite()
-        if load is None or len(load) < LEAST:
+        if load is None or len(load) < MIN_EXPERT_POINTS:
             continue
         judged_any = True
         answer = _compare_with_start(trace, metric, load, floor)
@@ -60,14 +62,18 @@ def check(trace: Trace) -> Answer:
     if judged_any:
         return Clear()
     lacks = "no load of experts is logged"
-    return Undecided(describe_absence(trace, lacks, EXPERT_IMBALANCE, ROUTER_LOSS, min_count=LEAST))
+    return Undecided(
+        describe_absence(trace, lacks, EXPERT_IMBALANCE, ROUTER_LOSS, min_count=MIN_EXPERT_POINTS)
+    )
 
 
 def _compare_with_start(trace: Trace, metric: Metric, load: Series, floor: float) -> Answer:
     first, levels = start(load), first_last_change(load.values)
     if first is None or first <= 0 or levels is None:
         return Clear()
-    limit = HIGHER.bound(trace, f"{HIGHER.default:g} x this run's start", first)
+    limit = EXPERT_LOAD_FACTOR.bound(
+        trace, f"{EXPERT_LOAD_FACTOR.default:g} x this run's start", first
+    )
     stretch = above(load, max(limit.value, floor))
     if levels[1] <= max(limit.value, floor) or stretch is None or not stretch.goes_on:
         return Clear()
@@ -104,5 +110,5 @@ RULE = Rule(
         "replay the sampler's routing in the trainer",
     ),
     profiles=(*kinds.LANGUAGE, Profile.SUPERVISED),
-    thresholds=(HIGHER,),
+    thresholds=(EXPERT_LOAD_FACTOR,),
 )

@@ -55,27 +55,35 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-FACTOR = Threshold("generation-starved.factor", 2.0, "batches per update over those of the start")
-KEPT = Threshold("generation-starved.kept", 0.3, "share of generated groups that is trained on")
-STRAGGLE = Threshold("generation-starved.straggle", 10.0, "99th percentile over median of seconds")
+GENERATION_BATCHES_FACTOR = Threshold(
+    "generation-starved.factor", 2.0, "batches per update over those of the start"
+)
+MIN_KEPT_GROUP_SHARE = Threshold(
+    "generation-starved.kept", 0.3, "share of generated groups that is trained on"
+)
+STRAGGLER_FACTOR = Threshold(
+    "generation-starved.straggle", 10.0, "99th percentile over median of seconds"
+)
 # No run must log these: only who samples dynamically can.
-LOOKED_AT = (GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99)
-LEAST = 2 * SHORT_WINDOW  # points
+GENERATION_METRICS = (GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99)
+MIN_GENERATION_POINTS = 2 * SHORT_WINDOW  # points
 TWO = 2.0  # batches: half of what is generated is thrown away
-HALF = 0.5  # of its own start
-EASY, HARD = 0.8, 0.2  # share of right answers
-GENERATES = ("gen", "rollout", "generation", "generate")  # phases, by their first word
+MAX_SHARE_OF_START = 0.5  # of its own start
+EASY_ACCURACY, HARD_ACCURACY = 0.8, 0.2  # share of right answers
+GENERATION_PHASES = ("gen", "rollout", "generation", "generate")  # phases, by their first word
 
-TOO_EASY = "the prompts have become too easy: most groups are all right"
-TOO_HARD = "the prompts are too hard: most groups are all wrong"
-VERIFIER = "a verifier that scores every answer alike"
+EASY_PROMPTS_CAUSE = "the prompts have become too easy: most groups are all right"
+HARD_PROMPTS_CAUSE = "the prompts are too hard: most groups are all wrong"
+ALIKE_SCORES_CAUSE = "a verifier that scores every answer alike"
 
 
 def check(trace: Trace) -> Answer:
     """Ask what dynamic sampling needs and keeps, then who waits for whom."""
-    if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
+    if all(trace.numbers(m.name, MIN_GENERATION_POINTS) is None for m in GENERATION_METRICS):
         lacks = "neither dynamic sampling nor the time of responses is logged"
-        return Undecided(describe_absence(trace, lacks, *LOOKED_AT, min_count=LEAST))
+        return Undecided(
+            describe_absence(trace, lacks, *GENERATION_METRICS, min_count=MIN_GENERATION_POINTS)
+        )
     for ask in (_more_batches, _low_kept_share, _stragglers):
         finding = ask(trace)
         if finding is not None:
@@ -84,12 +92,14 @@ def check(trace: Trace) -> Answer:
 
 
 def _more_batches(trace: Trace) -> Finding | None:
-    batches = trace.numbers(GENERATION_BATCHES.name, LEAST)
+    batches = trace.numbers(GENERATION_BATCHES.name, MIN_GENERATION_POINTS)
     first = None if batches is None else start(batches)
     if batches is None or not first:
         return None
     levels = first_last_change(batches.values)
-    limit = FACTOR.bound(trace, f"{FACTOR.default:g} x this run's start", first)
+    limit = GENERATION_BATCHES_FACTOR.bound(
+        trace, f"{GENERATION_BATCHES_FACTOR.default:g} x this run's start", first
+    )
     min_batches = Bound(max(limit.value, TWO), limit.origin)
     stretch = above(batches, min_batches.value)
     if levels is None or levels[1] <= min_batches.value or stretch is None or not stretch.goes_on:
@@ -107,15 +117,18 @@ def _more_batches(trace: Trace) -> Finding | None:
 
 
 def _low_kept_share(trace: Trace) -> Finding | None:
-    kept_share = trace.numbers(KEPT_SHARE.name, LEAST)
+    kept_share = trace.numbers(KEPT_SHARE.name, MIN_GENERATION_POINTS)
     first = None if kept_share is None else start(kept_share)
     if kept_share is None or not first:
         return None
-    levels, limit = first_last_change(kept_share.values), KEPT.bound(trace, "default")
-    low = below(kept_share, min(limit.value, HALF * first))
+    levels, limit = (
+        first_last_change(kept_share.values),
+        MIN_KEPT_GROUP_SHARE.bound(trace, "default"),
+    )
+    low = below(kept_share, min(limit.value, MAX_SHARE_OF_START * first))
     if levels is None or low is None or not low.goes_on:
         return None
-    if levels[1] >= min(limit.value, HALF * first):
+    if levels[1] >= min(limit.value, MAX_SHARE_OF_START * first):
         return None
     return _weigh_finding(
         trace,
@@ -128,13 +141,16 @@ def _low_kept_share(trace: Trace) -> Finding | None:
 
 
 def _stragglers(trace: Trace) -> Finding | None:
-    slow, usual = (trace.numbers(m.name, LEAST) for m in (RESPONSE_TIME_P99, RESPONSE_TIME_MEDIAN))
+    slow, usual = (
+        trace.numbers(m.name, MIN_GENERATION_POINTS)
+        for m in (RESPONSE_TIME_P99, RESPONSE_TIME_MEDIAN)
+    )
     if slow is None or usual is None:
         return None
     per = np.interp(slow.steps, usual.steps, usual.values)
     positive = slow.where(per > 0)
     ratio = Series(positive.steps, positive.times, positive.values / per[per > 0])
-    limit = STRAGGLE.bound(trace, "default")
+    limit = STRAGGLER_FACTOR.bound(trace, "default")
     stretch = above(ratio, limit.value) if len(ratio) else None
     if stretch is None:
         return None
@@ -162,7 +178,9 @@ def _stragglers(trace: Trace) -> Finding | None:
 def _cost(trace: Trace, batches: Series, start_step: int) -> tuple[str, ...]:
     """Say what the batches that were thrown away cost, where generation is timed."""
     phases = trace.family(PHASE_TIME.name)
-    timed = next((s for k, s in phases.items() if k.split("/")[0].startswith(GENERATES)), None)
+    timed = next(
+        (s for k, s in phases.items() if k.split("/")[0].startswith(GENERATION_PHASES)), None
+    )
     spent = None if timed is None else timed.finite().since(start_step)
     if spent is None or not len(spent):
         return ()
@@ -185,12 +203,20 @@ def _side(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )
     if right is not None and wrong is not None and right != wrong:
         evidence = (f"{right:.0%} of groups are all right and {wrong:.0%} all wrong at the end",)
-        return evidence, ((TOO_EASY, VERIFIER) if right > wrong else (TOO_HARD, VERIFIER))
+        return evidence, (
+            (EASY_PROMPTS_CAUSE, ALIKE_SCORES_CAUSE)
+            if right > wrong
+            else (HARD_PROMPTS_CAUSE, ALIKE_SCORES_CAUSE)
+        )
     share = last_share(trace)
-    if share is None or HARD <= share <= EASY:
-        return (), (TOO_EASY, TOO_HARD, VERIFIER)
+    if share is None or HARD_ACCURACY <= share <= EASY_ACCURACY:
+        return (), (EASY_PROMPTS_CAUSE, HARD_PROMPTS_CAUSE, ALIKE_SCORES_CAUSE)
     evidence = (f"{share:.0%} of answers are right at the end",)
-    return evidence, ((TOO_EASY, VERIFIER) if share > EASY else (TOO_HARD, VERIFIER))
+    return evidence, (
+        (EASY_PROMPTS_CAUSE, ALIKE_SCORES_CAUSE)
+        if share > EASY_ACCURACY
+        else (HARD_PROMPTS_CAUSE, ALIKE_SCORES_CAUSE)
+    )
 
 
 def _weigh_finding(  # noqa: PLR0913, PLR0917 - the fields of one finding
@@ -209,9 +235,9 @@ def _weigh_finding(  # noqa: PLR0913, PLR0917 - the fields of one finding
 def _shrinking_batch(trace: Trace) -> tuple[str, ...]:
     """Say that the batch itself shrinks, and that samples are dropped."""
     sentences = []
-    size = trace.numbers(BATCH_SIZE.name, LEAST)
+    size = trace.numbers(BATCH_SIZE.name, MIN_GENERATION_POINTS)
     levels = None if size is None else first_last_change(size.values)
-    if levels is not None and levels[1] < HALF * levels[0]:
+    if levels is not None and levels[1] < MAX_SHARE_OF_START * levels[0]:
         sentences.append(f"the batch shrank from {levels[0]:,.0f} to {levels[1]:,.0f} samples")
     for reason, dropped in trace.family(DROPPED.name).items():
         counts = dropped.finite()
@@ -225,12 +251,12 @@ RULE = Rule(
     needs=(),
     check=check,
     doc=__doc__,
-    causes=(TOO_EASY, TOO_HARD, VERIFIER),
+    causes=(EASY_PROMPTS_CAUSE, HARD_PROMPTS_CAUSE, ALIKE_SCORES_CAUSE),
     remedies=(
         "drop prompts that are always right, or never; add harder ones, or easier ones",
         "stop here, where the prompts are learned",
         "generate more completions per prompt, so that a group has contrast more often",
     ),
     profiles=kinds.LANGUAGE,
-    thresholds=(FACTOR, KEPT, STRAGGLE),
+    thresholds=(GENERATION_BATCHES_FACTOR, MIN_KEPT_GROUP_SHARE, STRAGGLER_FACTOR),
 )

@@ -48,17 +48,17 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.types import Trace
 
-MATTERS = Threshold(
+MIN_FLIP_SHARE = Threshold(
     "image-mismatched.matters", 0.05,
     "share of questions whose answer is right with exactly one of two images", high=1.0,
 )  # fmt: skip
-ADDS = Threshold(
+MIN_OWN_IMAGE_SHARE = Threshold(
     "image-mismatched.adds",
     1 / 3,
     "part of the right answers that the own image must add",
     high=1.0,
 )
-PERSISTS = persistence("image-mismatched")
+IMAGE_MISMATCH_PERSISTENCE = persistence("image-mismatched")
 
 
 def check(trace: Trace) -> Answer:
@@ -71,9 +71,11 @@ def check(trace: Trace) -> Answer:
     low, high = checks.interval
     if low > 0:
         return Clear()
-    if wilson(checks.flips, checks.questions).low < MATTERS.on(trace):
+    if wilson(checks.flips, checks.questions).low < MIN_FLIP_SHARE.on(trace):
         return Undecided(NO_RIGHT_ANSWERS)
-    limit = ADDS.bound(trace, "default: a third of the right answers", checks.own_share)
+    limit = MIN_OWN_IMAGE_SHARE.bound(
+        trace, "default: a third of the right answers", checks.own_share
+    )
     if high >= limit.value:
         added = (
             f"what the own image adds, {low:+.1%} to {high:+.1%} of {checks.questions:,} answers"
@@ -119,6 +121,6 @@ RULE = Rule(
     profiles=kinds.LANGUAGE,
     explained_by=("setting-out-of-range", "judge-outage", "constant-reward"),
     verdict="stalled",
-    thresholds=(MATTERS, ADDS, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(MIN_FLIP_SHARE, MIN_OWN_IMAGE_SHARE, IMAGE_MISMATCH_PERSISTENCE),
+    persists=IMAGE_MISMATCH_PERSISTENCE,
 )

@@ -50,16 +50,18 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.types import Trace
 
-BLANK = Threshold("image-not-seen.blank", 0.99, "share of images that have one colour", high=1.0)
-RIGHT = Threshold(
+MAX_BLANK_SHARE = Threshold(
+    "image-not-seen.blank", 0.99, "share of images that have one colour", high=1.0
+)
+MIN_RIGHT_ANSWER_SHARE = Threshold(
     "image-not-seen.right", 0.1, "share of right answers below which differing images tell nothing",
     high=1.0,
 )  # fmt: skip
-NEEDED = Threshold(
+MIN_IMAGE_DECIDED_SHARE = Threshold(
     "image-not-seen.needed", 0.1, "part of the right answers that the image must decide", high=1.0
 )
-PERSISTS = persistence("image-not-seen")
-BY_DESIGN = "a task with one image by design is no fault"
+IMAGE_UNSEEN_PERSISTENCE = persistence("image-not-seen")
+SINGLE_IMAGE_EXCEPTION = "a task with one image by design is no fault"
 
 
 def check(trace: Trace) -> Answer:
@@ -67,10 +69,10 @@ def check(trace: Trace) -> Answer:
     checks = image_checks(trace)
     if isinstance(checks, Undecided):
         return checks
-    if checks.blank >= BLANK.on(trace):
+    if checks.blank >= MAX_BLANK_SHARE.on(trace):
         return _finding(
             trace, checks, f"{_share_phrase(checks.blank)} images are blank: {_guess(checks)}",
-            (images.BLANK_SHARE.name, checks.blank), BLANK.bound(trace, "default"),
+            (images.BLANK_SHARE.name, checks.blank), MAX_BLANK_SHARE.bound(trace, "default"),
             unknown=Severity.WARNING,
         )  # fmt: skip
     if checks.one_image:
@@ -78,12 +80,14 @@ def check(trace: Trace) -> Answer:
             trace, checks, f"all questions are shown the same image: {_guess(checks)}",
             (images.DISTINCT_SHARE.name, checks.distinct),
             Bound(1 / checks.questions_per_check, "one image for all questions of a check"),
-            unknown=Severity.NOTE, counter=(BY_DESIGN,),
+            unknown=Severity.NOTE, counter=(SINGLE_IMAGE_EXCEPTION,),
         )  # fmt: skip
-    if wilson(checks.right_own, checks.questions).low < RIGHT.on(trace):
+    if wilson(checks.right_own, checks.questions).low < MIN_RIGHT_ANSWER_SHARE.on(trace):
         return Undecided(NO_RIGHT_ANSWERS)
     highest = wilson(checks.flips, checks.questions).high
-    limit = NEEDED.bound(trace, "default: a tenth of the right answers", checks.own_share)
+    limit = MIN_IMAGE_DECIDED_SHARE.bound(
+        trace, "default: a tenth of the right answers", checks.own_share
+    )
     if highest >= limit.value:
         return Clear()
     shares = f"with their own image and with another's {checks.own_share:.0%} are right"
@@ -145,6 +149,11 @@ RULE = Rule(
     profiles=kinds.LANGUAGE,
     explained_by=("setting-out-of-range", "judge-outage", "constant-reward"),
     verdict="stalled",
-    thresholds=(BLANK, RIGHT, NEEDED, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(
+        MAX_BLANK_SHARE,
+        MIN_RIGHT_ANSWER_SHARE,
+        MIN_IMAGE_DECIDED_SHARE,
+        IMAGE_UNSEEN_PERSISTENCE,
+    ),
+    persists=IMAGE_UNSEEN_PERSISTENCE,
 )

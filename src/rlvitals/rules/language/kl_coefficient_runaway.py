@@ -33,7 +33,7 @@ from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
-FACTOR = Threshold(
+KL_COEF_FACTOR = Threshold(
     "kl-coefficient-runaway.factor",
     4.0,
     "x its own start, that the coefficient has grown to",
@@ -41,21 +41,21 @@ FACTOR = Threshold(
 )
 FALLEN = 0.8  # of KL where the climb began: a coefficient four times as large must show
 SMALL = 1e-3  # nats per sequence: below it the quotient of penalty and KL is rounding
-LEAST = 20  # updates
+MIN_KL_COEF_POINTS = 20  # updates
 
 
 def check(trace: Trace) -> Answer:
     """Compare the coefficient with its start, and KL with its target or its own past."""
     coefficient = _coefficient(trace)
-    if coefficient is None or len(coefficient) < LEAST:
-        reason = f"fewer than {LEAST} KL coefficients are logged or implied"
+    if coefficient is None or len(coefficient) < MIN_KL_COEF_POINTS:
+        reason = f"fewer than {MIN_KL_COEF_POINTS} KL coefficients are logged or implied"
         return Undecided(reason, (KL_COEF.name,))
     first = start(coefficient)
-    tail = max(LEAST // 4, len(coefficient) // 10)
+    tail = max(MIN_KL_COEF_POINTS // 4, len(coefficient) // 10)
     last = median(coefficient.tail(tail).values)
     if not first or first < 0 or last is None:
         return Undecided("the KL coefficient starts at 0 or below: there is no scale")
-    if last < FACTOR.on(trace) * first:
+    if last < KL_COEF_FACTOR.on(trace) * first:
         return Clear()
     kl = trace[KL_TO_REFERENCE.name].finite()
     climbs = int(coefficient.steps[_climb(coefficient.values, first)])
@@ -111,7 +111,7 @@ RULE = Rule(
     name="kl-coefficient-runaway",
     needs=(KL_TO_REFERENCE,),
     needs_any=(KL_COEF, NON_SCORE),
-    at_least=LEAST,
+    at_least=MIN_KL_COEF_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -132,5 +132,5 @@ RULE = Rule(
         "kl-above-target",
         "reference-kl-out-of-range",
     ),
-    thresholds=(FACTOR,),
+    thresholds=(KL_COEF_FACTOR,),
 )

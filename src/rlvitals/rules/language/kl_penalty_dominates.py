@@ -37,9 +37,9 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-LEAST = 40  # updates
+MIN_PENALTY_UPDATES = 40  # updates
 PARTS = 10  # blocks that a gain is taken over
-FACTOR = Threshold(
+KL_PENALTY_FACTOR = Threshold(
     "kl-penalty-dominates.factor", 1.0, "x what was gained, that the KL penalty costs"
 )
 PLAINLY = 3.0  # times what was gained
@@ -58,8 +58,8 @@ def check(trace: Trace) -> Answer:
 
 def _per_sequence(trace: Trace, trend: Standing) -> Answer:
     penalty, score = trace[NON_SCORE.name].finite(), trace[SCORE.name].finite()
-    if min(len(penalty), len(score)) < LEAST:
-        return Undecided(f"fewer than {LEAST} updates")
+    if min(len(penalty), len(score)) < MIN_PENALTY_UPDATES:
+        return Undecided(f"fewer than {MIN_PENALTY_UPDATES} updates")
     scatter, score_noise = noise_sd(penalty.values), noise_sd(score.values)
     if not score_noise or not np.median(np.abs(np.diff(score.values))):
         return Undecided("the score hardly varies: there is nothing to compare with")
@@ -94,8 +94,8 @@ def _per_token(trace: Trace, trend: Standing) -> Answer:
         )
     kl, reward = trace[KL_TO_REFERENCE_PER_TOKEN.name].finite(), trace[REWARD.name].finite()
     spread = median(trace[STD.name].finite().values)
-    if min(len(kl), len(reward)) < LEAST:
-        return Undecided(f"fewer than {LEAST} updates")
+    if min(len(kl), len(reward)) < MIN_PENALTY_UPDATES:
+        return Undecided(f"fewer than {MIN_PENALTY_UPDATES} updates")
     if not spread:
         return Undecided("rewards do not differ: there is nothing to compare with")
     price = beta * _level(kl)
@@ -120,7 +120,7 @@ def _per_token(trace: Trace, trend: Standing) -> Answer:
 
 def _limit(trace: Trace, gain: float, name: str) -> Bound:
     origin = f"what the {name} gained in this run, at least its scatter"
-    return FACTOR.bound(trace, origin, scale=gain)
+    return KL_PENALTY_FACTOR.bound(trace, origin, scale=gain)
 
 
 def _unknown_severity(price: float, bound: float) -> Severity:
@@ -165,7 +165,7 @@ RULE = Rule(
     name="kl-penalty-dominates",
     needs=(),
     needs_any=(NON_SCORE, KL_TO_REFERENCE_PER_TOKEN),
-    at_least=LEAST,
+    at_least=MIN_PENALTY_UPDATES,
     check=check,
     doc=__doc__,
     causes=(
@@ -183,5 +183,5 @@ RULE = Rule(
         "kl-coefficient-runaway",
         "constant-reward",
     ),
-    thresholds=(FACTOR,),
+    thresholds=(KL_PENALTY_FACTOR,),
 )

@@ -32,7 +32,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
 # 19 runs without a fault of scripts/record_rollout_runs.py rise by 0.1 at most.
-MORE_REPLIES = Threshold(
+MAX_SCRIPT_INCREASE = Threshold(
     "language-switches.more", 0.2, "share of replies in another script, more than at the start",
     high=1.0,
 )  # fmt: skip
@@ -42,7 +42,7 @@ def check(trace: Trace) -> Answer:
     """Compare the share of replies in another script with its own start."""
     shares = trace[OTHER_SCRIPT_SHARE.name]
     first, levels = start(shares) or 0.0, first_last_change(shares.values)
-    limit = first + MORE_REPLIES.on(trace)
+    limit = first + MAX_SCRIPT_INCREASE.on(trace)
     stretch = above(shares, limit)
     if levels is None or stretch is None or not stretch.goes_on or levels[1] <= limit:
         return Clear()
@@ -52,7 +52,7 @@ def check(trace: Trace) -> Answer:
         "start",
         (OTHER_SCRIPT_SHARE.name, shares),
         (stretch.start, levels[1]),
-        Bound(limit, f"{MORE_REPLIES.on(trace):g} above this run's start"),
+        Bound(limit, f"{MAX_SCRIPT_INCREASE.on(trace):g} above this run's start"),
         (),
         (),
     )
@@ -75,5 +75,5 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=("component-dominates",),
-    thresholds=(MORE_REPLIES,),
+    thresholds=(MAX_SCRIPT_INCREASE,),
 )

@@ -36,7 +36,7 @@ from rlvitals.signals.level import MIN_CHANGE_VALUES, first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
-CHARACTERS = f"{STATISTIC.name}/characters_mean"  # where tokens are not recorded
+CHARACTERS_MEAN = f"{STATISTIC.name}/characters_mean"  # where tokens are not recorded
 # x the start. 19 healthy runs of scripts/record_rollout_runs.py go to 0.63 and to 1.13 of it.
 LONGER_FACTOR, SHORTER_FACTOR = 1.5, 0.5
 
@@ -48,7 +48,7 @@ MIN_LENGTH_CORRELATION = Threshold(
 
 def check(trace: Trace) -> Answer:
     """Ask whether length pays, whether it moved that way, and what came of it."""
-    logged = (trace.get(LENGTH_MEAN.name), trace.get(CHARACTERS))
+    logged = (trace.get(LENGTH_MEAN.name), trace.get(CHARACTERS_MEAN))
     lengths = next((series for series in logged if series is not None), None)
     first = None if lengths is None else start(lengths)
     levels = None if lengths is None else first_last_change(lengths.values)

@@ -45,16 +45,18 @@ from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Profile, Series, Trace
 
-MIN_GROUPS = 2  # updates in which groups are known to differ
-MIN_BATCHES = 5  # updates in which the batch differs, and its groups may not
+MIN_GROUP_UPDATES = 2  # updates in which groups are known to differ
+MIN_BATCH_UPDATES = 5  # updates in which the batch differs, and its groups may not
 NEARLY_ALL = 0.9  # of these updates
-ZERO = Bound(0.0, "a gradient of exactly zero")
-MASKED = "the loss masks every response: padding that is also the end token, a mask shifted by one"
-FROZEN = "no parameter needs a gradient, or an adapter that is not in training"
-WRAPPED = "the norm is taken where a distributed wrapper has no gradient"
-ONE = "groups of one response: its own mean is subtracted from its reward"
-OTHER_GROUPS = "responses to one prompt are put in groups of their own"
-SAME_MODEL = "the reference is the model that is trained: it moves along"
+ZERO_GRADIENT = Bound(0.0, "a gradient of exactly zero")
+MASKED_LOSS_CAUSE = (
+    "the loss masks every response: padding that is also the end token, a mask shifted by one"
+)
+FROZEN_PARAMETERS_CAUSE = "no parameter needs a gradient, or an adapter that is not in training"
+WRAPPED_NORM_CAUSE = "the norm is taken where a distributed wrapper has no gradient"
+SINGLE_RESPONSE_CAUSE = "groups of one response: its own mean is subtracted from its reward"
+SPLIT_GROUPS_CAUSE = "responses to one prompt are put in groups of their own"
+SAME_MODEL_CAUSE = "the reference is the model that is trained: it moves along"
 
 
 def check(trace: Trace) -> Answer:
@@ -83,8 +85,8 @@ def check(trace: Trace) -> Answer:
         began=int(zero.steps[0]),
         ended=int(zero.steps[-1]),
         observed=0.0,
-        bound=ZERO,
-        causes=(MASKED, FROZEN, WRAPPED),
+        bound=ZERO_GRADIENT,
+        causes=(MASKED_LOSS_CAUSE, FROZEN_PARAMETERS_CAUSE, WRAPPED_NORM_CAUSE),
     )
 
 
@@ -113,7 +115,7 @@ def _tied_pairs(trace: Trace) -> Answer:
         ended=int(steps[-1]),
         observed=0.0,
         bound=Bound(0.0, "a margin of exactly zero"),
-        causes=(SAME_MODEL, FROZEN),
+        causes=(SAME_MODEL_CAUSE, FROZEN_PARAMETERS_CAUSE),
     )
 
 
@@ -158,9 +160,9 @@ def _equal_answers(trace: Trace) -> Finding | None:
 def _contrast(trace: Trace) -> tuple[Series, int] | None:
     """Return the updates in which rewards differ, and how many of them are needed."""
     for metric, min_updates in (
-        (GROUP_ZERO_STD, MIN_GROUPS),
-        (GROUP_STD, MIN_GROUPS),
-        (STD, MIN_BATCHES),
+        (GROUP_ZERO_STD, MIN_GROUP_UPDATES),
+        (GROUP_STD, MIN_GROUP_UPDATES),
+        (STD, MIN_BATCH_UPDATES),
     ):
         if metric.name in trace and len(logged := trace[metric.name].finite()):
             differs = logged.values < 1 if metric.name == GROUP_ZERO_STD.name else logged.values > 0
@@ -174,7 +176,11 @@ def _spread_without_advantage(trace: Trace) -> Finding | None:
         return None
     steps, (highest, lowest, best, worst) = shared_rows([trace[name].finite() for name in names])
     differs = best > worst
-    if differs.sum() < MIN_BATCHES or np.any(highest[differs] != 0) or np.any(lowest[differs] != 0):
+    if (
+        differs.sum() < MIN_BATCH_UPDATES
+        or np.any(highest[differs] != 0)
+        or np.any(lowest[differs] != 0)
+    ):
         return None
     return Finding(
         f"all advantages are 0 in {int(differs.sum()):,} updates in which rewards differ",
@@ -184,7 +190,7 @@ def _spread_without_advantage(trace: Trace) -> Finding | None:
         ended=int(steps[differs][-1]),
         observed=0.0,
         bound=Bound(0.0, "advantages of exactly zero"),
-        causes=(ONE, OTHER_GROUPS),
+        causes=(SINGLE_RESPONSE_CAUSE, SPLIT_GROUPS_CAUSE),
     )
 
 
@@ -192,10 +198,10 @@ RULE = Rule(
     name="no-gradient",
     needs=(),
     needs_any=(GRAD_NORM, ADVANTAGE_MAX, MARGIN),
-    at_least=MIN_GROUPS,
+    at_least=MIN_GROUP_UPDATES,
     check=check,
     doc=__doc__,
-    causes=(MASKED, FROZEN, WRAPPED),
+    causes=(MASKED_LOSS_CAUSE, FROZEN_PARAMETERS_CAUSE, WRAPPED_NORM_CAUSE),
     remedies=(
         "print the mask of one batch: which tokens does the loss see?",
         "compare one parameter before and after an update",

@@ -32,7 +32,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
 # 17 runs without a fault of scripts/record_rollout_runs.py with two reward parts reach 0.5.
-SHAPED_GROUPS = Threshold(
+MAX_SHAPED_SHARE = Threshold(
     "phantom-gradient.share", 0.8, "share of groups with contrast that have no right answer",
     high=1.0,
 )  # fmt: skip
@@ -48,12 +48,12 @@ def check(trace: Trace) -> Answer:
     if not shares:
         return Undecided("no reward part is named for right answers", (EQUAL_GROUPS.name,))
     name, series = next(iter(shares.items()))
-    stretch, levels = above(series, SHAPED_GROUPS.on(trace)), first_last_change(series.values)
+    stretch, levels = above(series, MAX_SHAPED_SHARE.on(trace)), first_last_change(series.values)
     if (
         stretch is None
         or levels is None
         or not stretch.goes_on
-        or levels[1] <= SHAPED_GROUPS.on(trace)
+        or levels[1] <= MAX_SHAPED_SHARE.on(trace)
     ):
         return Clear()
     return by_learning(
@@ -62,7 +62,7 @@ def check(trace: Trace) -> Answer:
         "shaping alone",
         (f"{EQUAL_GROUPS.name}/{name}", series),
         (stretch.start, levels[1]),
-        SHAPED_GROUPS.bound(trace, "default"),
+        MAX_SHAPED_SHARE.bound(trace, "default"),
         (),
         (),
     )
@@ -92,5 +92,5 @@ RULE = Rule(
         "language-switches",
         "length-is-paid",
     ),
-    thresholds=(SHAPED_GROUPS,),
+    thresholds=(MAX_SHAPED_SHARE,),
 )

@@ -39,15 +39,15 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
-FALLS = Threshold(
+MIN_POSITIVE_FALL = Threshold(
     "positive-share-falls.by", 0.05, "share of all samples that are positive no more", high=1.0
 )
 # Slow noise alone moves a share by five points.
-PART = Threshold(
+MIN_POSITIVE_FALL_RATIO = Threshold(
     "positive-share-falls.part", 0.2, "part of the positive share that is lost", high=1.0
 )
-LEAST = 20  # updates
-PARTS = 10  # blocks that the best is taken over
+MIN_POSITIVE_UPDATES = 20  # updates
+POSITIVE_BLOCKS = 10  # blocks that the best is taken over
 CONFIDENCE = 0.99  # asked again and again while a run goes on
 HALVED = 0.5  # of its best
 ERRORS = 4.0  # standard errors below the start
@@ -68,7 +68,7 @@ class Fall:
 def check(trace: Trace) -> Answer:
     """Judge the course of the run, the course since its best, and the level against the start."""
     positive = positive_share(trace)
-    if positive is None or len(positive[1]) < LEAST:
+    if positive is None or len(positive[1]) < MIN_POSITIVE_UPDATES:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
     name, share = positive
     fall = _throughout(trace, share) or _since_best(trace, share) or _below_start(trace, share)
@@ -83,7 +83,7 @@ def check(trace: Trace) -> Answer:
         began=fall.onset_step,
         ended=int(share.steps[-1]),
         observed=fall.after - fall.before,
-        bound=FALLS.bound(trace, "of all samples, default"),
+        bound=MIN_POSITIVE_FALL.bound(trace, "of all samples, default"),
         evidence=(fall.proof, *evidence),
         counter=counter,
         curve=Curve("positive share", share),
@@ -95,7 +95,7 @@ def _throughout(trace: Trace, share: Series) -> Fall | None:
 
 
 def _since_best(trace: Trace, share: Series) -> Fall | None:
-    width = max(1, len(share) // PARTS)
+    width = max(1, len(share) // POSITIVE_BLOCKS)
     blocks = block_means(share.values, width)
     best = int(blocks.argmax())
     after_best = share.where(slice(len(share) - width * (len(blocks) - best), None))
@@ -118,7 +118,7 @@ def _falls(trace: Trace, share: Series, when: str, before: float | None) -> Fall
 
 def _below_start(trace: Trace, share: Series) -> Fall | None:
     """See a sudden fall that nothing made good: no trend, but never again as at the start."""
-    head = share.values[: max(PARTS // 2, len(share) // PARTS)]
+    head = share.values[: max(POSITIVE_BLOCKS // 2, len(share) // POSITIVE_BLOCKS)]
     half = share.tail(len(share) // 2)
     # How much means of that many updates differ anyway: slow noise shows there, not in neighbours.
     blocks = block_means(half.values, len(head))
@@ -135,14 +135,14 @@ def _below_start(trace: Trace, share: Series) -> Fall | None:
 
 
 def _material(trace: Trace, before: float) -> float:
-    return max(FALLS.on(trace), PART.on(trace) * before)
+    return max(MIN_POSITIVE_FALL.on(trace), MIN_POSITIVE_FALL_RATIO.on(trace) * before)
 
 
 RULE = Rule(
     name="positive-share-falls",
     needs=(),
     needs_any=(POSITIVE_SHARE, NEGATIVE_SHARE, POSITIVE_SAMPLES),
-    at_least=LEAST,
+    at_least=MIN_POSITIVE_UPDATES,
     check=check,
     doc=__doc__,
     causes=(
@@ -165,5 +165,5 @@ RULE = Rule(
         "responses-truncated",
         "threshold-off-correctness",
     ),
-    thresholds=(FALLS, PART),
+    thresholds=(MIN_POSITIVE_FALL, MIN_POSITIVE_FALL_RATIO),
 )

@@ -77,17 +77,23 @@ from rlvitals.types import Series, Trace
 
 OF_THE_TARGET = 2.0  # an adaptive controller holds KL well within this
 # Guides name 0.01 to 0.1 nats per token as usual; twice that asks for a second witness.
-HIGH = Threshold("reference-kl-out-of-range.high", 0.2, "KL a token, in nats, with no gain")
-LOW = Threshold("reference-kl-out-of-range.low", 1e-4, "KL a token, in nats, that is no move")
-PLAIN = Threshold("reference-kl-out-of-range.plain", 0.5, "KL a token, in nats, that is noted")
-DEFAULT = "nats per token, default"
-PLAINLY = "nats per token, default: 1.6 x as likely as under the reference"
-GROWS = 1.5  # over the last half of the run
+MAX_REFERENCE_KL = Threshold(
+    "reference-kl-out-of-range.high", 0.2, "KL a token, in nats, with no gain"
+)
+MIN_REFERENCE_KL = Threshold(
+    "reference-kl-out-of-range.low", 1e-4, "KL a token, in nats, that is no move"
+)
+MAX_NOTED_KL = Threshold(
+    "reference-kl-out-of-range.plain", 0.5, "KL a token, in nats, that is noted"
+)
+KL_ORIGIN = "nats per token, default"
+NOTED_KL_ORIGIN = "nats per token, default: 1.6 x as likely as under the reference"
+KL_GROWTH_FACTOR = 1.5  # over the last half of the run
 LEAST = 40  # updates: before that a policy may not have moved yet
-LEAST_NEGATIVE = 20  # updates
+MIN_NEGATIVE_UPDATES = 20  # updates
 # What rounding can do, and what is a fault whatever the outcome does: TRL's own limit.
-SEQUENCE = (Bound(-0.01, "nats per sequence, default: what rounding can do"), -1.0)
-TOKEN = (Bound(-1e-3, "nats per token, default: what rounding can do"), -0.05)
+SEQUENCE_KL_LIMITS = (Bound(-0.01, "nats per sequence, default: what rounding can do"), -1.0)
+TOKEN_KL_LIMITS = (Bound(-1e-3, "nats per token, default: what rounding can do"), -0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +142,8 @@ def _negative(trace: Trace, course: Course) -> Answer | None:
     per_sequence = KL_TO_REFERENCE.name in trace
     name = KL_TO_REFERENCE.name if per_sequence else course.metric
     kl = trace[name].finite() if per_sequence else course.series
-    rounding, _ = SEQUENCE if per_sequence else TOKEN
-    negative = reference.below_zero(kl, rounding.value) if len(kl) >= LEAST_NEGATIVE else None
+    rounding, _ = SEQUENCE_KL_LIMITS if per_sequence else TOKEN_KL_LIMITS
+    negative = reference.below_zero(kl, rounding.value) if len(kl) >= MIN_NEGATIVE_UPDATES else None
     if negative is None:
         return None
     if not np.isfinite(negative.high):
@@ -147,17 +153,17 @@ def _negative(trace: Trace, course: Course) -> Answer | None:
 
 def _below_teacher(trace: Trace) -> Finding | None:
     name = KL_TO_TEACHER.name
-    kl = trace.numbers(name, LEAST_NEGATIVE)
-    negative = None if kl is None else reference.below_zero(kl, TOKEN[0].value)
+    kl = trace.numbers(name, MIN_NEGATIVE_UPDATES)
+    negative = None if kl is None else reference.below_zero(kl, TOKEN_KL_LIMITS[0].value)
     if kl is None or negative is None or not np.isfinite(negative.high):
         return None
     return replace(
         _negative_finding(trace, name, kl, negative, model="the teacher"),
         causes=(
             "a reverse KL over the likeliest tokens alone, which leaves mass out",
-            *NEGATIVE_CAUSES,
+            *NEGATIVE_KL_CAUSES,
         ),
-        remedies=("keep more of the teacher's tokens", *NEGATIVE_REMEDIES),
+        remedies=("keep more of the teacher's tokens", *NEGATIVE_KL_REMEDIES),
     )
 
 
@@ -167,7 +173,7 @@ def _negative_finding(
     """Return the finding of a KL to `model` whose mean is below zero."""
     per_sequence = name == KL_TO_REFERENCE.name
     unit = "nats per sequence" if per_sequence else "nats per token"
-    rounding, warns = SEQUENCE if per_sequence else TOKEN
+    rounding, warns = SEQUENCE_KL_LIMITS if per_sequence else TOKEN_KL_LIMITS
     outcome_trend = learning_trend(trace)
     evidence, counter = sides(outcome_trend)
     is_severe = negative.mean < warns or outcome_trend.stalls
@@ -182,15 +188,15 @@ def _negative_finding(
         bound=rounding,
         evidence=(f"the interval of that mean ends at {negative.high:.3g}", *evidence),
         counter=counter,
-        causes=NEGATIVE_CAUSES,
-        remedies=NEGATIVE_REMEDIES,
+        causes=NEGATIVE_KL_CAUSES,
+        remedies=NEGATIVE_KL_REMEDIES,
     )
 
 
 def _above_target(trace: Trace) -> Answer | None:
     target = trace.number("kl_target")
     # A controller's target is in the unit of the KL that it sees: the one that is logged.
-    name = next((n for n in UNITS if n in trace), "")
+    name = next((n for n in KL_UNITS if n in trace), "")
     if not target or target < 0 or not name:
         return None
     stretch = above(trace[name], OF_THE_TARGET * target)
@@ -199,7 +205,7 @@ def _above_target(trace: Trace) -> Answer | None:
     outcome_trend = learning_trend(trace, since=stretch.start)
     evidence, counter = sides(outcome_trend)
     return Finding(
-        f"KL to the reference stays above twice its target: {stretch.worst:.3g} {UNITS[name]} "
+        f"KL to the reference stays above twice its target: {stretch.worst:.3g} {KL_UNITS[name]} "
         f"at most, target {target:g}",
         severity=stretch.severity(Severity.NOTE if outcome_trend.improves else Severity.WARNING),
         metric=name,
@@ -215,12 +221,12 @@ def _above_target(trace: Trace) -> Answer | None:
 def _too_high(trace: Trace, course: Course) -> Answer | None:
     if not course.per_token:
         return None
-    stretch = above(course.series, HIGH.on(trace))
+    stretch = above(course.series, MAX_REFERENCE_KL.on(trace))
     if stretch is None:
         return None
     level = stretch.middle(course.series)
     outcome_trend = learning_trend(trace, since=stretch.start)
-    far = level > PLAIN.on(trace)
+    far = level > MAX_NOTED_KL.on(trace)
     if not (outcome_trend.stalls or far):
         if outcome_trend.state != "unknown":
             return None
@@ -235,7 +241,9 @@ def _too_high(trace: Trace, course: Course) -> Answer | None:
         began=stretch.start,
         ended=stretch.end,
         observed=level,
-        bound=PLAIN.bound(trace, PLAINLY) if far else HIGH.bound(trace, DEFAULT),
+        bound=MAX_NOTED_KL.bound(trace, NOTED_KL_ORIGIN)
+        if far
+        else MAX_REFERENCE_KL.bound(trace, KL_ORIGIN),
         evidence=(*course.how, *reference.describe_logprob_shift(trace), *evidence),
         counter=counter,
         curve=_curve(course),
@@ -259,8 +267,8 @@ def _grows(trace: Trace, course: Course) -> Answer | None:
         return None
     first, last = levels
     # Far below the high bound growth is only the way there; per sequence nothing is known.
-    material = HIGH.on(trace) / 10 if course.per_token else 1.0
-    if last < max(GROWS * first, material):
+    material = MAX_REFERENCE_KL.on(trace) / 10 if course.per_token else 1.0
+    if last < max(KL_GROWTH_FACTOR * first, material):
         return None
     outcome_trend = learning_trend(trace, since=int(half.steps[0]))
     if not outcome_trend.stalls:
@@ -273,7 +281,9 @@ def _grows(trace: Trace, course: Course) -> Answer | None:
         began=int(half.steps[0]),
         ended=int(half.steps[-1]),
         observed=last,
-        bound=Bound(GROWS * first, f"{GROWS:g} x its level at the middle of the run"),
+        bound=Bound(
+            KL_GROWTH_FACTOR * first, f"{KL_GROWTH_FACTOR:g} x its level at the middle of the run"
+        ),
         evidence=(*course.how, *sides(outcome_trend)[0]),
         curve=_curve(course),
         causes=("over-optimisation of the reward model", "kl_coef or beta too small"),
@@ -286,7 +296,7 @@ def _stays_at_reference(trace: Trace, course: Course) -> Answer | None:
         return None  # rewards that are all the same give it nothing to leave for
     level = float(block_means(np.abs(half.values), len(half))[0])
     exactly_zero = not np.any(half.values) and _trains(trace, half)
-    limit = LOW.bound(trace, DEFAULT, 1.0 if course.per_token else 10.0)
+    limit = MIN_REFERENCE_KL.bound(trace, KL_ORIGIN, 1.0 if course.per_token else 10.0)
     outcome_trend = learning_trend(trace, since=int(half.steps[0]))
     if (
         level >= limit.value
@@ -308,7 +318,9 @@ def _stays_at_reference(trace: Trace, course: Course) -> Answer | None:
         observed=level,
         bound=limit,
         evidence=(*_learning_rate(trace, half), *sides(outcome_trend)[0]),
-        causes=SAME if exactly_zero else (*(SAME[1:] if _trains(trace, half) else ()), *UNMOVED),
+        causes=CONSTANT_KL_CAUSES
+        if exactly_zero
+        else (*(CONSTANT_KL_CAUSES[1:] if _trains(trace, half) else ()), *UNMOVED_POLICY_CAUSES),
         remedies=(
             "check that the reference is a frozen copy, and that weights are trainable",
             "raise {learning_rate}",
@@ -332,21 +344,21 @@ def _trains(trace: Trace, half: Series) -> bool:
     return during is not None and len(during) > 0 and bool((during.values > 0).all())
 
 
-UNITS = {
+KL_UNITS = {
     KL_TO_REFERENCE.name: "nats per sequence",
     KL_TO_REFERENCE_PER_TOKEN.name: "nats per token",
 }
-SAME = (
+CONSTANT_KL_CAUSES = (
     "reference not frozen, or its adapter not switched off",
     "weights that do not change at this precision: bfloat16 with a learning rate near 1e-6",
 )
-UNMOVED = ("learning rate too low", "kl_coef or beta too large")
-NEGATIVE_CAUSES = (
+UNMOVED_POLICY_CAUSES = ("learning rate too low", "kl_coef or beta too large")
+NEGATIVE_KL_CAUSES = (
     "responses sampled at another temperature, or with top-k or top-p",
     "padding or prompt tokens counted in one of the two log-probabilities",
     "dropout on, or stale weights, in the sampler",
 )
-NEGATIVE_REMEDIES = (
+NEGATIVE_KL_REMEDIES = (
     "generate with temperature 1, top_k 0, top_p 1, or score with the same temperature",
     "check the attention and padding masks of policy and reference",
     "check that the first minibatch's ratio is 1",
@@ -381,5 +393,5 @@ RULE = Rule(
         "threshold-off-correctness",
         "response-length-explodes",
     ),
-    thresholds=(HIGH, LOW, PLAIN),
+    thresholds=(MAX_REFERENCE_KL, MIN_REFERENCE_KL, MAX_NOTED_KL),
 )

@@ -31,14 +31,14 @@ from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.types import Trace
 
-FACTOR = Threshold(
+LENGTH_SHRINK_FACTOR = Threshold(
     "response-length-collapses.factor",
     0.5,
     "x its own start, that the response length has shrunk to",
     high=1.0,
 )
 
-MIN_SHARE_LEFT = 0.1  # of the first length: hardly anything is written any more
+MIN_LENGTH_LEFT_SHARE = 0.1  # of the first length: hardly anything is written any more
 
 
 def check(trace: Trace) -> Answer:
@@ -47,7 +47,9 @@ def check(trace: Trace) -> Answer:
     first = start(lengths)
     if not first:
         return Undecided("responses were empty at the start: there is no scale")
-    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's start", scale=first)
+    limit = LENGTH_SHRINK_FACTOR.bound(
+        trace, f"{LENGTH_SHRINK_FACTOR.on(trace):g} x this run's start", scale=first
+    )
     stretch = below(lengths, limit.value)
     if stretch is None:
         return Clear()
@@ -72,7 +74,11 @@ def check(trace: Trace) -> Answer:
 def _severity(now: Standing, share: float) -> Severity:
     """Weigh responses that shrank to a share of their first length."""
     worse = now.state in {"falling", "fallen back"}
-    return Severity.WARNING if worse or (now.stalls and share < MIN_SHARE_LEFT) else Severity.NOTE
+    return (
+        Severity.WARNING
+        if worse or (now.stalls and share < MIN_LENGTH_LEFT_SHARE)
+        else Severity.NOTE
+    )
 
 
 RULE = Rule(
@@ -93,5 +99,5 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=("learning-rate-jump", "gradient-explosion", "entropy-collapse"),
-    thresholds=(FACTOR,),
+    thresholds=(LENGTH_SHRINK_FACTOR,),
 )

@@ -40,21 +40,24 @@ from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
-FACTOR = Threshold(
+LENGTH_GROWTH_FACTOR = Threshold(
     "response-length-explodes.factor",
     2.0,
     "x its own start, that the response length has grown to",
     low=1.0,
 )
 SPREAD = 5.0  # of the spread's own start: some responses never end
-CUT_MORE = Threshold(
+MAX_CUT_INCREASE = Threshold(
     "response-length-explodes.cut",
     0.2,
     "share of responses cut at the limit, more than at the start",
     high=1.0,
 )
 EVALUATIONS = 10  # points of an evaluation
-COMPLETIONS, NEWEST = 200, 2000  # that a correlation is taken over, at least and at most
+MIN_CORRELATION_SAMPLES, MAX_CORRELATION_SAMPLES = (
+    200,
+    2000,
+)  # that a correlation is taken over, at least and at most
 PAID = 0.3  # of 200 completions: four standard errors
 
 
@@ -64,7 +67,9 @@ def check(trace: Trace) -> Answer:
     first = start(lengths)
     if not first:
         return Undecided("responses were empty at the start: there is no scale")
-    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's start", scale=first)
+    limit = LENGTH_GROWTH_FACTOR.bound(
+        trace, f"{LENGTH_GROWTH_FACTOR.on(trace):g} x this run's start", scale=first
+    )
     stretch = above(lengths, limit.value)
     if stretch is None:
         return Clear()
@@ -114,7 +119,7 @@ def _bias(trace: Trace, intended: Standing) -> tuple[str, ...]:
 def _cut(trace: Trace) -> tuple[str, ...]:
     share = trace.get(TRUNCATED_SHARE.name)
     levels = None if share is None else first_last_change(share.values)
-    if levels is None or levels[1] - levels[0] < CUT_MORE.on(trace):
+    if levels is None or levels[1] - levels[0] < MAX_CUT_INCREASE.on(trace):
         return ()
     return (f"responses cut at the limit go from {levels[0]:.0%} to {levels[1]:.0%}",)
 
@@ -139,12 +144,15 @@ def _within_groups(trace: Trace) -> tuple[str, ...]:
     An advantage is taken within its group: what prompts share is out of it.
     """
     for table in trace.tables.values():
-        if not {"completion", "advantage"} <= set(table.columns) or len(table) < COMPLETIONS:
+        if (
+            not {"completion", "advantage"} <= set(table.columns)
+            or len(table) < MIN_CORRELATION_SAMPLES
+        ):
             continue
         rows = zip(table.columns["completion"], table.columns["advantage"], strict=True)
         samples = [(len(t), float(a)) for t, a in rows if isinstance(t, str) and _number(a)]
-        pairs = np.array(samples[-NEWEST:], dtype=np.float64)
-        if len(pairs) < COMPLETIONS or not pairs.std(axis=0).all():
+        pairs = np.array(samples[-MAX_CORRELATION_SAMPLES:], dtype=np.float64)
+        if len(pairs) < MIN_CORRELATION_SAMPLES or not pairs.std(axis=0).all():
             continue
         matrix: NDArray[np.float64] = np.asarray(np.corrcoef(pairs.T), dtype=np.float64)
         r = float(matrix[0, 1])
@@ -181,5 +189,5 @@ RULE = Rule(
         "threshold-off-correctness",
         "component-dominates",
     ),
-    thresholds=(FACTOR, CUT_MORE),
+    thresholds=(LENGTH_GROWTH_FACTOR, MAX_CUT_INCREASE),
 )

@@ -44,10 +44,14 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
 # A third of the batch is judged by where it was cut.
-MANY = Threshold("responses-truncated.share", 0.3, "share of responses cut at the limit", high=1.0)
-NEARLY_ALL = Threshold("responses-truncated.severe", 0.8, "the same, for an error", high=1.0)
+MAX_TRUNCATED_SHARE = Threshold(
+    "responses-truncated.share", 0.3, "share of responses cut at the limit", high=1.0
+)
+SEVERE_TRUNCATED_SHARE = Threshold(
+    "responses-truncated.severe", 0.8, "the same, for an error", high=1.0
+)
 NONE_ENDS = 0.999  # cut in every update, but for rounding
-PROMPTS = Threshold(
+MAX_PROMPT_CUT_SHARE = Threshold(
     "responses-truncated.prompts", 0.1, "share of prompts as long as their limit", high=1.0
 )
 
@@ -55,13 +59,13 @@ PROMPTS = Threshold(
 def check(trace: Trace) -> Answer:
     """Find a lasting share of cut responses and weigh it by what is learned meanwhile."""
     cut = trace[TRUNCATED_SHARE.name]
-    stretch = above(cut, MANY.on(trace))
+    stretch = above(cut, MAX_TRUNCATED_SHARE.on(trace))
     if stretch is None:
         return _prompts(trace)
     level = median(stretch.of(cut).finite().values) or 0.0
     trend = learning_trend(trace, since=stretch.start)
     evidence, counter = sides(trend)
-    severe = level > NEARLY_ALL.on(trace)
+    severe = level > SEVERE_TRUNCATED_SHARE.on(trace)
     never = Severity.WARNING if _never_ends(cut) else Severity.NOTE
     severity = stretch.severity(max(_severity(trend, severe=severe), never))
     if (reward := _constant_reward(trace, stretch)) is not None:
@@ -75,7 +79,7 @@ def check(trace: Trace) -> Answer:
         began=stretch.start,
         ended=stretch.end,
         observed=level,
-        bound=MANY.bound(trace, "default"),
+        bound=MAX_TRUNCATED_SHARE.bound(trace, "default"),
         evidence=(
             *_none_ends(trace, stretch),
             *_right(trace, level),
@@ -84,7 +88,7 @@ def check(trace: Trace) -> Answer:
             *evidence,
         ),
         counter=counter,
-        causes=(NO_END, *CAUSES) if _never_ends(cut) else (),
+        causes=(NO_EOS_CAUSE, *TRUNCATION_CAUSES) if _never_ends(cut) else (),
     )
 
 
@@ -125,7 +129,7 @@ def _right(trace: Trace, level: float) -> tuple[str, ...]:
 def _prompts_cut(trace: Trace) -> tuple[str, ...]:
     logged = trace.get(QUERY_TRUNCATED_SHARE.name)
     level = None if logged is None else median(logged.finite().values)
-    if level is None or level <= PROMPTS.on(trace):
+    if level is None or level <= MAX_PROMPT_CUT_SHARE.on(trace):
         return ()
     return (f"{level:.0%} of prompts are as long as their limit: they were probably cut",)
 
@@ -133,7 +137,7 @@ def _prompts_cut(trace: Trace) -> tuple[str, ...]:
 def _prompts(trace: Trace) -> Answer:
     """Look for prompts that fill the room they have, where responses have enough."""
     logged = trace.get(QUERY_TRUNCATED_SHARE.name)
-    stretch = None if logged is None else above(logged, PROMPTS.on(trace))
+    stretch = None if logged is None else above(logged, MAX_PROMPT_CUT_SHARE.on(trace))
     if logged is None or stretch is None:
         return Clear()
     level = median(stretch.of(logged).finite().values) or 0.0
@@ -148,7 +152,7 @@ def _prompts(trace: Trace) -> Answer:
         began=stretch.start,
         ended=stretch.end,
         observed=level,
-        bound=PROMPTS.bound(trace, "default"),
+        bound=MAX_PROMPT_CUT_SHARE.bound(trace, "default"),
         evidence=(*sentences, *evidence),
         counter=counter,
         causes=("prompts are longer than the limit allows", "turns pile up in the context"),
@@ -183,8 +187,8 @@ def _limit(trace: Trace) -> tuple[str, ...]:
     return () if limit is None else (f"the run's response limit is {limit:g} tokens",)
 
 
-NO_END = "the end token is not the model's own, or it is padding's too and masked out"
-CAUSES = (
+NO_EOS_CAUSE = "the end token is not the model's own, or it is padding's too and masked out"
+TRUNCATION_CAUSES = (
     "the response limit is shorter than the task needs",
     "the model does not end: no end token learned, wrong stop token",
     "a reward that grows with length",
@@ -196,7 +200,7 @@ RULE = Rule(
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
-    causes=CAUSES,
+    causes=TRUNCATION_CAUSES,
     remedies=(
         "read some cut responses: are they nearly done, or rambling?",
         "raise {max_completion_length} where they are nearly done",
@@ -210,5 +214,5 @@ RULE = Rule(
         "eos-missing",
         "threshold-off-correctness",
     ),
-    thresholds=(MANY, NEARLY_ALL, PROMPTS),
+    thresholds=(MAX_TRUNCATED_SHARE, SEVERE_TRUNCATED_SHARE, MAX_PROMPT_CUT_SHARE),
 )

@@ -72,14 +72,14 @@ from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
-LIMIT = Threshold(
+MAX_SAMPLER_KL = Threshold(
     "sampler-mismatch.kl",
     0.01,
     "KL from sampler to trainer, nats per token, where both compute in 16 bits and in step; the"
     " limits of the other measures go with it",
 )
-LOOSE = 5.0  # x the limit: experts are routed differently, 8 bits round, old samples differ
-FLOAT32_LIMIT = 0.1  # x the limit where every data type that the settings name is float32
+LOOSE_FACTOR = 5.0  # x the limit: experts are routed differently, 8 bits round, old samples differ
+FLOAT32_FACTOR = 0.1  # x the limit where every data type that the settings name is float32
 QUANTISED_SETTINGS = (
     "fp8",
     "int8",
@@ -94,14 +94,17 @@ QUANTISED_SETTINGS = (
     "nvfp",
 )
 DATA_TYPE_SETTING = re.compile(r"dtype=(?:torch\.)?(\w+)")
-GREW, NOTICED = 5.0, 0.25  # x its first fifth, and of the limit: a gap that opens
+MIN_GAP_GROWTH, MIN_GAP_SHARE = 5.0, 0.25  # x its first fifth, and of the limit: a gap that opens
 FAR = 10.0  # x the limit: another policy, whatever the precision
-RESETS, CLOSED = 3, 0.3  # times that a gap fell below this share of its height: synchronisations
-STILL = 0.5  # of the run, its last, without a new version
+MIN_GAP_RESETS, RESET_GAP_SHARE = (
+    3,
+    0.3,
+)  # times that a gap fell below this share of its height: synchronisations
+MIN_UNSYNCED_SHARE = 0.5  # of the run, its last, without a new version
 HEAVY = 30.0  # x the mean: where bf16 differs by .01 on average, some tokens differ by .3
-OLD = 2.0  # versions: beyond one step of pipelining
+MAX_UPDATE_LAG = 2.0  # versions: beyond one step of pipelining
 SEVERAL = 2.0  # turns or messages: more than a question and its answer
-DROPPED = 0.05  # share of tokens or sequences that a correction left out
+MAX_DROPPED_SHARE = 0.05  # share of tokens or sequences that a correction left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class Measure:
 
 # Where log-probabilities differ by d, KL is about d^2 / 2 and chi^2 about d^2: at a KL of .01 the
 # typical |d| is .14, and for heavy tails less. An effective sample size is 1 / (1 + chi^2).
-MEASURES = (
+SAMPLER_MEASURES = (
     Measure(KL, "nats per token (k3)", 1.0),
     Measure(KL_SIGNED, "nats per token (k1)", 1.0),
     Measure(LOGP_DIFFERENCE_MEAN, "nats on average", 10.0),
@@ -130,18 +133,22 @@ MEASURES = (
     Measure(REJECTED_SEQUENCES, "of sequences are masked", 25.0),
 )
 
-NOT_SYNCED = "the trainer's weights do not reach the sampler"
-STALE = "old samples: weights synchronised rarely, samples queued, or begun before an update"
-TEXT = "text tokenised anew between sampling and training, or by another chat template"
-OTHER = "log-probabilities of another distribution: temperature, top-p or top-k of the sampler"
-NUMERICS = "the engines compute differently: 8-bit weights, experts routed differently, kernels"
-CAUSES = (NOT_SYNCED, STALE, OTHER, TEXT, NUMERICS)
+NO_SYNC_CAUSE = "the trainer's weights do not reach the sampler"
+STALE_CAUSE = "old samples: weights synchronised rarely, samples queued, or begun before an update"
+TEXT_CAUSE = "text tokenised anew between sampling and training, or by another chat template"
+DISTRIBUTION_CAUSE = (
+    "log-probabilities of another distribution: temperature, top-p or top-k of the sampler"
+)
+NUMERICS_CAUSE = (
+    "the engines compute differently: 8-bit weights, experts routed differently, kernels"
+)
+SAMPLER_CAUSES = (NO_SYNC_CAUSE, STALE_CAUSE, DISTRIBUTION_CAUSE, TEXT_CAUSE, NUMERICS_CAUSE)
 
 
 def check(trace: Trace) -> Answer:
     """Ask each measure, in the order of how well it can be trusted; then look for growth."""
     limit, loose = _limit(trace)
-    gaps = [(m, gap) for m in MEASURES if (gap := _gap(trace, m)) is not None]
+    gaps = [(m, gap) for m in SAMPLER_MEASURES if (gap := _gap(trace, m)) is not None]
     # A limit of a half of what can be lost would say nothing: the scale ends at 1.
     limits = [min(limit.value * m.per_kl, 0.5) for m, _ in gaps]
     beyond = [
@@ -156,9 +163,11 @@ def check(trace: Trace) -> Answer:
         other_measures = tuple(_also(m, g, stretch) for m, g, _, _ in beyond[1:])
         return _finding(trace, (measure, gap), stretch, bound, (*other_measures, *loose, *stands))
     for (measure, gap), top in zip(gaps, limits, strict=True):
-        opened = _find_growth(gap, NOTICED * top)
+        opened = _find_growth(gap, MIN_GAP_SHARE * top)
         if opened is not None:
-            bound = Bound(NOTICED * top, f"a quarter of the limit, and {GREW:g} x its start")
+            bound = Bound(
+                MIN_GAP_SHARE * top, f"a quarter of the limit, and {MIN_GAP_GROWTH:g} x its start"
+            )
             return _finding(trace, (measure, gap), opened, bound, (*loose, *stands))
     return _no_version(trace, stands) if stands else Clear()
 
@@ -186,11 +195,15 @@ def _limit(trace: Trace) -> tuple[Bound, tuple[str, ...]]:
         and (types := DATA_TYPE_SETTING.findall(settings_text))
         and not set(types) - {"float32", "fp32"}
     ):
-        return LIMIT.bound(trace, f"{FLOAT32_LIMIT:g} x the default, in float32", FLOAT32_LIMIT), ()
+        return MAX_SAMPLER_KL.bound(
+            trace, f"{FLOAT32_FACTOR:g} x the default, in float32", FLOAT32_FACTOR
+        ), ()
     if not reasons:
-        return LIMIT.bound(trace, "default"), ()
+        return MAX_SAMPLER_KL.bound(trace, "default"), ()
     reason = " and ".join(reasons)
-    return LIMIT.bound(trace, f"{LOOSE:g} x the default", LOOSE), (f"judged loosely: {reason}",)
+    return MAX_SAMPLER_KL.bound(trace, f"{LOOSE_FACTOR:g} x the default", LOOSE_FACTOR), (
+        f"judged loosely: {reason}",
+    )
 
 
 def _gap(trace: Trace, measure: Measure) -> Series | None:
@@ -206,7 +219,7 @@ def _gap(trace: Trace, measure: Measure) -> Series | None:
 def _find_growth(gap: Series, min_gap: float) -> Stretch | None:
     """Find a gap that rises over the whole run, by a factor; None where it does not."""
     levels = first_last_change(gap.values)
-    if levels is None or levels[1] < min_gap or levels[1] < GREW * max(levels[0], 0.0):
+    if levels is None or levels[1] < min_gap or levels[1] < MIN_GAP_GROWTH * max(levels[0], 0.0):
         return None
     if not _grows(gap):
         return None
@@ -218,7 +231,7 @@ def _find_growth(gap: Series, min_gap: float) -> Stretch | None:
 
 def _grows(gap: Series) -> bool:
     levels = first_last_change(gap.values)
-    if levels is None or levels[1] < GREW * max(levels[0], 0.0):
+    if levels is None or levels[1] < MIN_GAP_GROWTH * max(levels[0], 0.0):
         return False
     fit = trend(np.sqrt(np.maximum(gap.values, 0.0)))  # distances add up; their squares bend
     return fit is not None and fit.rises
@@ -229,7 +242,7 @@ def _resets(gap: Series) -> int:
     high = float(np.quantile(gap.values, 0.75))
     count, opened = 0, False
     for value in gap.values.tolist():
-        if opened and value < CLOSED * high:
+        if opened and value < RESET_GAP_SHARE * high:
             count, opened = count + 1, False
         opened = opened or value >= high
     return count
@@ -243,7 +256,7 @@ def _stands_still(trace: Trace) -> tuple[str, ...]:
         return ()
     other_versions = np.flatnonzero(versions.values != versions.values[-1])
     index = int(other_versions[-1]) + 1 if other_versions.size else 0
-    if len(versions) - index < max(SHORT_WINDOW, STILL * len(versions)):
+    if len(versions) - index < max(SHORT_WINDOW, MIN_UNSYNCED_SHARE * len(versions)):
         return ()
     start_text = f"from step {versions.steps[index]:,} on"
     return (f"the sampler's weights stay at version {versions.values[-1]:g} {start_text}",)
@@ -262,10 +275,10 @@ def _no_version(trace: Trace, stands: tuple[str, ...]) -> Finding:
         began=first_step,
         ended=int(versions.steps[-1]),
         observed=float(versions.values[-1]),
-        bound=Bound(STILL, "share of the run without a synchronisation"),
+        bound=Bound(MIN_UNSYNCED_SHARE, "share of the run without a synchronisation"),
         evidence=evidence,
         counter=counter,
-        causes=(NOT_SYNCED, STALE),
+        causes=(NO_SYNC_CAUSE, STALE_CAUSE),
     )
 
 
@@ -309,34 +322,36 @@ def _pattern(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...], 
     levels = first_last_change(gap.values) or (0.0, 0.0)
     resets = _resets(gap)
     if _stands_still(trace):
-        return (), _first(NOT_SYNCED, STALE)
-    if resets >= RESETS and levels[0] < GREW * levels[1]:
+        return (), _first(NO_SYNC_CAUSE, STALE_CAUSE)
+    if resets >= MIN_GAP_RESETS and levels[0] < MIN_GAP_GROWTH * levels[1]:
         sentence = f"it closes again {resets} times, about every {len(gap) // resets} updates"
-        return (sentence,), _first(STALE, NOT_SYNCED)
+        return (sentence,), _first(STALE_CAUSE, NO_SYNC_CAUSE)
     if _grows(gap):
         sentence = (
             f"it grows with the updates, {levels[0]:.2g} to {levels[1]:.2g}, and never closes"
         )
-        return (sentence,), _first(NOT_SYNCED, STALE)
+        return (sentence,), _first(NO_SYNC_CAUSE, STALE_CAUSE)
     if _old_samples(trace):
-        return (), _first(STALE, NOT_SYNCED)
+        return (), _first(STALE_CAUSE, NO_SYNC_CAUSE)
     return _from_start(trace, gap, bound)
 
 
 def _from_start(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Rank the causes of a gap that neither grows nor closes: few tokens, turns, or all of it."""
     if tail := _tail(trace):
-        return tail, _first(NUMERICS, OTHER)
+        return tail, _first(NUMERICS_CAUSE, DISTRIBUTION_CAUSE)
     turns = trace.get(TURNS_MEAN.name)
     head = median(gap.values[: max(3, len(gap) // 10)]) or 0.0
     sentences = ("it is there from the first updates on",) if head > bound.value else ()
     if turns is not None and (median(turns.finite().values) or 0.0) > SEVERAL:
-        return sentences, _first(TEXT, OTHER)
-    return sentences, _first(OTHER, TEXT, NUMERICS) if sentences else CAUSES
+        return sentences, _first(TEXT_CAUSE, DISTRIBUTION_CAUSE)
+    return sentences, _first(
+        DISTRIBUTION_CAUSE, TEXT_CAUSE, NUMERICS_CAUSE
+    ) if sentences else SAMPLER_CAUSES
 
 
 def _first(*causes: str) -> tuple[str, ...]:
-    return (*causes, *(cause for cause in CAUSES if cause not in causes))
+    return (*causes, *(cause for cause in SAMPLER_CAUSES if cause not in causes))
 
 
 def _tail(trace: Trace) -> tuple[str, ...]:
@@ -353,14 +368,14 @@ def _old_samples(trace: Trace) -> tuple[str, ...]:
     """Say what shows that samples are old, or that many are left out for it."""
     sentences = []
     for metric, limit, template in (
-        (POLICY_LAG, OLD, "samples are {:.3g} updates old"),
-        (POLICY_LAG_MAX, 2 * OLD, "the oldest samples are {:.3g} updates old"),
-        (PARTIAL_SHARE, DROPPED, "{:.0%} of responses were begun before an update"),
-        (CANCELLED_SHARE, DROPPED, "{:.0%} of rollouts were too old and thrown away"),
-        (RATIO_CLIPPED_SHARE, DROPPED, "{:.0%} of importance weights are cut"),
-        (RATIO_HIGH_SHARE, DROPPED, "{:.0%} of importance weights are above their limit"),
-        (REJECTED_TOKENS, DROPPED, "{:.0%} of tokens are left out"),
-        (REJECTED_SEQUENCES, 2 * DROPPED, "{:.0%} of sequences lose tokens"),
+        (POLICY_LAG, MAX_UPDATE_LAG, "samples are {:.3g} updates old"),
+        (POLICY_LAG_MAX, 2 * MAX_UPDATE_LAG, "the oldest samples are {:.3g} updates old"),
+        (PARTIAL_SHARE, MAX_DROPPED_SHARE, "{:.0%} of responses were begun before an update"),
+        (CANCELLED_SHARE, MAX_DROPPED_SHARE, "{:.0%} of rollouts were too old and thrown away"),
+        (RATIO_CLIPPED_SHARE, MAX_DROPPED_SHARE, "{:.0%} of importance weights are cut"),
+        (RATIO_HIGH_SHARE, MAX_DROPPED_SHARE, "{:.0%} of importance weights are above their limit"),
+        (REJECTED_TOKENS, MAX_DROPPED_SHARE, "{:.0%} of tokens are left out"),
+        (REJECTED_SEQUENCES, 2 * MAX_DROPPED_SHARE, "{:.0%} of sequences lose tokens"),
     ):
         logged = trace.get(metric.name)
         level = None if logged is None else median(logged.finite().values)
@@ -372,11 +387,11 @@ def _old_samples(trace: Trace) -> tuple[str, ...]:
 RULE = Rule(
     name="sampler-mismatch",
     needs=(),
-    needs_any=(*(measure.metric for measure in MEASURES), VERSION),
+    needs_any=(*(measure.metric for measure in SAMPLER_MEASURES), VERSION),
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
-    causes=CAUSES,
+    causes=SAMPLER_CAUSES,
     remedies=(
         "score one batch by both engines right after a synchronisation: the gap must be rounding",
         "check that weights are sent to the sampler after every update, and that caches are reset",
@@ -385,5 +400,5 @@ RULE = Rule(
         "correct by truncated importance weights, or allow less lag",
     ),
     profiles=kinds.LANGUAGE,
-    thresholds=(LIMIT,),
+    thresholds=(MAX_SAMPLER_KL,),
 )

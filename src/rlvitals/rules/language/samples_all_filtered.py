@@ -40,26 +40,26 @@ from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
-from rlvitals.rules.shapes import LASTING
+from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.types import Profile, Series, Trace
 
-CHANCE = Threshold(
+MAX_STRETCH_CHANCE = Threshold(
     "samples-all-filtered.chance", 1e-3, "chance of such a stretch anywhere in the run", high=1.0
 )
-NEVER_SEEN = Threshold(
+MIN_ABSENT_UPDATES = Threshold(
     "samples-all-filtered.never", 20.0, "updates from the start without a single sample", low=3.0
 )
 FEWEST = 3  # updates in a stretch, whatever the rate
 GROUP = 8  # completions per prompt where it is not logged: TRL's default num_generations
-SOLVED = Threshold(
+MIN_SOLVED_SHARE = Threshold(
     "samples-all-filtered.solved",
     0.95,
     "share of right answers from which on nothing is left to unlearn",
     high=1.0,
 )
-REMEDIES = {
+FILTER_REMEDIES = {
     "positive": (
         "check that a right answer earns the reward at all",
         "lower reward_threshold to what a right answer earns, not below",
@@ -71,7 +71,7 @@ REMEDIES = {
         "check the reward on wrong answers",
     ),
 }
-CAUSES = {
+FILTER_CAUSES = {
     "positive": ("reward_threshold above what a right answer earns", "prompts too hard"),
     "negative": ("reward_threshold below what a wrong answer earns", "prompts too easy"),
 }
@@ -118,9 +118,11 @@ def _find_absence(trace: Trace, side: str, name: str) -> Gone | None:
     counts_before = counts.values[:first]
     rate = float(counts_before.mean()) / size if counts_before.any() else 0.0
     if rate > 0:
-        if len(counts) * _chance(trace, counts_before, rate, size) ** updates > CHANCE.on(trace):
+        if len(counts) * _chance(
+            trace, counts_before, rate, size
+        ) ** updates > MAX_STRETCH_CHANCE.on(trace):
             return None
-    elif updates < NEVER_SEEN.on(trace):
+    elif updates < MIN_ABSENT_UPDATES.on(trace):
         return None
     return Gone(
         side,
@@ -177,7 +179,9 @@ def _samples(trace: Trace, side: str, counts: Series) -> float:
 def _finding(trace: Trace, absence: Gone) -> Finding:
     trend = learning_trend(trace, since=absence.first_step)
     right = last_share(trace.until(absence.last_step))
-    solved = absence.side == "negative" and right is not None and right >= SOLVED.on(trace)
+    solved = (
+        absence.side == "negative" and right is not None and right >= MIN_SOLVED_SHARE.on(trace)
+    )
     evidence, counter = sides(trend)
     severity = _severity(trace.profile, absence, trend, solved=solved)
     text_before = (
@@ -191,19 +195,19 @@ def _finding(trace: Trace, absence: Gone) -> Finding:
         began=absence.first_step,
         ended=absence.last_step,
         observed=0.0 if absence.rate else float(absence.updates),
-        bound=CHANCE.bound(trace, "chance of this by the run's own rate")
+        bound=MAX_STRETCH_CHANCE.bound(trace, "chance of this by the run's own rate")
         if absence.rate
-        else NEVER_SEEN.bound(trace, "default: so many updates from the start"),
+        else MIN_ABSENT_UPDATES.bound(trace, "default: so many updates from the start"),
         limit_on_curve=False,
         evidence=(*_right(right), *_gradient(trace, absence), *evidence),
         counter=("right answers near 100 %: nothing is left to unlearn",) if solved else counter,
-        causes=CAUSES[absence.side],
-        remedies=REMEDIES[absence.side],
+        causes=FILTER_CAUSES[absence.side],
+        remedies=FILTER_REMEDIES[absence.side],
     )
 
 
 def _severity(profile: Profile, absence: Gone, trend: Standing, *, solved: bool) -> Severity:
-    if solved or trend.improves or not (absence.goes_on or absence.share >= LASTING):
+    if solved or trend.improves or not (absence.goes_on or absence.share >= MIN_LASTING_SHARE):
         return Severity.NOTE
     # W-REINFORCE goes on learning from the other side.
     return Severity.WARNING if profile is Profile.W_REINFORCE else Severity.ERROR
@@ -242,5 +246,5 @@ RULE = Rule(
         "entropy-collapse",
     ),
     verdict="stalled",
-    thresholds=(CHANCE, NEVER_SEEN, SOLVED),
+    thresholds=(MAX_STRETCH_CHANCE, MIN_ABSENT_UPDATES, MIN_SOLVED_SHARE),
 )

@@ -37,7 +37,9 @@ MIN_LOGGED_SHARE = 0.9  # of rollouts at the start, over the reasons that are lo
 
 
 # 19 runs without a fault of scripts/record_rollout_runs.py shift by 0.03 at most.
-SHIFT = Threshold("stop-reason-shifts.share", 0.3, "share of rollouts that changed", high=1.0)
+MIN_REASON_SHIFT = Threshold(
+    "stop-reason-shifts.share", 0.3, "share of rollouts that changed", high=1.0
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -55,7 +57,7 @@ def check(trace: Trace) -> Answer:
     usual = max(changes, key=lambda name: changes[name][0])
     newest = max(changes, key=lambda name: changes[name][1] - changes[name][0])
     first, last = changes[newest]
-    shift = SHIFT.on(trace)
+    shift = MIN_REASON_SHIFT.on(trace)
     stretch = above(shares[newest], first + shift)
     loss = changes[usual][0] - changes[usual][1]
     if stretch is None or not stretch.goes_on or min(loss, last - first) <= shift:
@@ -104,5 +106,5 @@ RULE = Rule(
         "responses-truncated",
         "judge-outage",
     ),
-    thresholds=(SHIFT,),
+    thresholds=(MIN_REASON_SHIFT,),
 )

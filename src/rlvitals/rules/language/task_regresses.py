@@ -39,7 +39,7 @@ MIN_TASK_UPDATES = 20
 MIN_COMPARED_TASKS = 2
 LOSS_ERRORS = 5.0  # standard errors: of twenty tasks, and of noise that is not white
 MIN_LOSS_SHARE = 0.1  # of the range of all tasks' rewards: less is not worth a look
-OTHERS_LOSS = 0.25  # of what the other tasks gained: more, and all of them fall
+MAX_OTHERS_LOSS_RATIO = 0.25  # of what the other tasks gained: more, and all of them fall
 
 MAX_TASK_LOSS = Threshold(
     "task-regresses.loss", 0.5, "share of a task's gain that it has lost again", high=1.0
@@ -82,7 +82,7 @@ def check(trace: Trace) -> Answer:
     first, last = worst.fifths[0], worst.fifths[-1]
     values = np.concatenate([course.series.values for course in courses])
     is_material = worst.best - last > MIN_LOSS_SHARE * float(np.ptp(values))
-    if worst.loss <= limit or other_loss >= OTHERS_LOSS or not is_material:
+    if worst.loss <= limit or other_loss >= MAX_OTHERS_LOSS_RATIO or not is_material:
         return Clear()
     best_steps = worst.series.steps[worst.series.values >= worst.best]
     falls = first - last > LOSS_ERRORS * worst.error

@@ -36,7 +36,7 @@ from rlvitals.types import Trace
 MIN_RETRIEVAL = 0.2  # at the start: less is too near to chance to fall from
 
 # Runs without a fault of scripts/record_rollout_runs.py: 19 keep 0.46; a faster one, 0.33.
-KEPT_RETRIEVAL = Threshold(
+MIN_RETRIEVAL_LEFT = Threshold(
     "template-collapse.left", 0.25, "prompts found again from replies, of the start", high=1.0
 )
 
@@ -47,7 +47,7 @@ def check(trace: Trace) -> Answer:
     first, levels = start(found_again), first_last_change(found_again.values)
     if first is None or levels is None or first < MIN_RETRIEVAL:
         return Undecided("replies did not lead back to their prompts at the start")
-    limit = first * KEPT_RETRIEVAL.on(trace)
+    limit = first * MIN_RETRIEVAL_LEFT.on(trace)
     stretch = below(found_again, limit)
     if stretch is None or not stretch.goes_on or levels[1] >= limit:
         return Clear()
@@ -57,7 +57,7 @@ def check(trace: Trace) -> Answer:
         f"them, {first:.2f} at the start",
         (PROMPT_RETRIEVAL.name, found_again),
         (stretch.start, levels[1]),
-        Bound(limit, f"{KEPT_RETRIEVAL.on(trace):.2g} x this run's start"),
+        Bound(limit, f"{MIN_RETRIEVAL_LEFT.on(trace):.2g} x this run's start"),
         (),
         (),
         max_severity=Severity.NOTE,
@@ -89,5 +89,5 @@ RULE = Rule(
         "length-is-paid",
         "judge-outage",
     ),
-    thresholds=(KEPT_RETRIEVAL,),
+    thresholds=(MIN_RETRIEVAL_LEFT,),
 )

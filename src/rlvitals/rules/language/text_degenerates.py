@@ -33,7 +33,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
 # A choice: no healthy run of ours writes the 200 characters that a loop takes, so this is a note.
-MORE_LOOPS = Threshold(
+MAX_LOOP_INCREASE = Threshold(
     "text-degenerates.more", 0.1, "share of replies that loop, more than at the start", high=1.0
 )
 
@@ -42,7 +42,7 @@ def check(trace: Trace) -> Answer:
     """Compare the share of looping replies with its own start."""
     shares = trace[REPETITION_SHARE.name]
     first, levels = start(shares) or 0.0, first_last_change(shares.values)
-    limit = first + MORE_LOOPS.on(trace)
+    limit = first + MAX_LOOP_INCREASE.on(trace)
     stretch = above(shares, limit)
     if levels is None or stretch is None or not stretch.goes_on or levels[1] <= limit:
         return Clear()
@@ -51,7 +51,7 @@ def check(trace: Trace) -> Answer:
         f"{levels[1]:.0%} of replies end in one phrase over and over, {first:.0%} at the start",
         (REPETITION_SHARE.name, shares),
         (stretch.start, levels[1]),
-        Bound(limit, f"{MORE_LOOPS.on(trace):g} above this run's start"),
+        Bound(limit, f"{MAX_LOOP_INCREASE.on(trace):g} above this run's start"),
         (),
         (),
         max_severity=Severity.NOTE,
@@ -76,5 +76,5 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=("learning-rate-jump", "gradient-explosion", "length-is-paid"),
-    thresholds=(MORE_LOOPS,),
+    thresholds=(MAX_LOOP_INCREASE,),
 )

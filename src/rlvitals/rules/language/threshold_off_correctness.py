@@ -46,7 +46,7 @@ from rlvitals.rules.shapes import Stretch, above
 from rlvitals.rules.weigh import sides
 from rlvitals.types import Series, Trace
 
-GAP = Threshold(
+MAX_THRESHOLD_GAP = Threshold(
     "threshold-off-correctness.gap",
     0.1,
     "share of the samples that the filter takes for right or wrong and that are not",
@@ -54,7 +54,7 @@ GAP = Threshold(
 )
 ALL = 0.99  # of the samples count alike: the filter filters nothing
 WINDOW = 20  # updates
-MIN_SHARED = 0.9  # of the updates: both shares are of the same samples
+MIN_SHARED_UPDATE_SHARE = 0.9  # of the updates: both shares are of the same samples
 
 
 def check(trace: Trace) -> Answer:
@@ -67,9 +67,9 @@ def check(trace: Trace) -> Answer:
         return Undecided("no reward for right answers is logged", ("outcome/accuracy",))
     name, share = positive
     shared, gap = _gap(share, right[1])
-    if shared < MIN_SHARED:
+    if shared < MIN_SHARED_UPDATE_SHARE:
         return Undecided(f"{name} and {right[0]} are logged at different steps", (right[0],))
-    limit = GAP.bound(trace, "default: a tenth of the samples")
+    limit = MAX_THRESHOLD_GAP.bound(trace, "default: a tenth of the samples")
     for sign in (1.0, -1.0):
         stretch = above(_times(sign, gap), limit.value, WINDOW)
         if stretch is not None:
@@ -159,5 +159,5 @@ RULE = Rule(
     remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
     profiles=kinds.THRESHOLD_FILTERED,
     verdict="stalled",
-    thresholds=(GAP,),
+    thresholds=(MAX_THRESHOLD_GAP,),
 )

@@ -37,23 +37,25 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
-GIVEN_UP = Threshold("tool-use-fades.left", 0.1, "calls per response that are left, of the first")
-FAILS = Threshold("tool-use-fades.failures", 0.5, "share of calls that fail")
+MIN_CALLS_LEFT = Threshold(
+    "tool-use-fades.left", 0.1, "calls per response that are left, of the first"
+)
+MAX_TOOL_FAILURE_SHARE = Threshold("tool-use-fades.failures", 0.5, "share of calls that fail")
 # No run must log these: only who has tools can.
-LOOKED_AT = (TOOL_CALLS, TOOL_FAILURES, TURNS_MEAN)
-LEAST = 2 * SHORT_WINDOW  # points
+TOOL_METRICS = (TOOL_CALLS, TOOL_FAILURES, TURNS_MEAN)
+MIN_TOOL_POINTS = 2 * SHORT_WINDOW  # points
 SELDOM = 0.05  # calls per response at the start: fewer were never a habit
-AT_LIMIT = 0.95  # of the most turns: every episode ends there, but for rounding
-FIRST = 5  # updates
+TURN_LIMIT_SHARE = 0.95  # of the most turns: every episode ends there, but for rounding
+FIRST_TOOL_UPDATES = 5  # updates
 MORE_TURNS = 1.0  # turns beyond the fewest at first: fewer were never a conversation
 AN_AGENT = 2.0  # turns at most: fewer are a question and its answer
 
 
 def check(trace: Trace) -> Answer:
     """Ask whether calls vanish, then whether they fail, then where the turns have gone."""
-    if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
+    if all(trace.numbers(m.name, MIN_TOOL_POINTS) is None for m in TOOL_METRICS):
         lacks = "neither tools nor turns are logged"
-        return Undecided(describe_absence(trace, lacks, *LOOKED_AT, min_count=LEAST))
+        return Undecided(describe_absence(trace, lacks, *TOOL_METRICS, min_count=MIN_TOOL_POINTS))
     for ask in (_vanish, _fail, _no_turn_left, _one_turn_left):
         finding = ask(trace)
         if finding is not None:
@@ -62,20 +64,20 @@ def check(trace: Trace) -> Answer:
 
 
 def _vanish(trace: Trace) -> Finding | None:
-    calls = trace.numbers(TOOL_CALLS.name, LEAST)
+    calls = trace.numbers(TOOL_CALLS.name, MIN_TOOL_POINTS)
     levels = None if calls is None else first_last_change(calls.values)
     # Tools may be given up within the first tenth of a run.
-    first = None if calls is None else median(calls.values[:FIRST])
+    first = None if calls is None else median(calls.values[:FIRST_TOOL_UPDATES])
     if calls is None or levels is None or first is None or first < SELDOM:
         return None
-    min_calls = GIVEN_UP.bound(trace, f"{GIVEN_UP.default:g} x this run's start", first)
+    min_calls = MIN_CALLS_LEFT.bound(trace, f"{MIN_CALLS_LEFT.default:g} x this run's start", first)
     low = below(calls, min_calls.value)
     if levels[1] >= min_calls.value or low is None or not low.goes_on:
         return None
-    failed = trace.numbers(TOOL_FAILURES.name, LEAST)
+    failed = trace.numbers(TOOL_FAILURES.name, MIN_TOOL_POINTS)
     share = None if failed is None else median(failed.values[: max(5, len(failed) // 5)])
     sentences = () if share is None or share == 0 else (f"{share:.0%} of the first calls failed",)
-    clumsy = share is not None and share > FAILS.on(trace)
+    clumsy = share is not None and share > MAX_TOOL_FAILURE_SHARE.on(trace)
     return by_learning(
         trace,
         f"the model gives its tools up: {first:.3g} calls per response at first, "
@@ -84,15 +86,17 @@ def _vanish(trace: Trace) -> Finding | None:
         (low.start, levels[1]),
         min_calls,
         sentences,
-        (FAILING, UNPAID, MASKING) if clumsy else (UNPAID, FAILING, MASKING),
+        (FAILING_CALLS_CAUSE, UNPAID_CALLS_CAUSE, TOOL_TEXT_CAUSE)
+        if clumsy
+        else (UNPAID_CALLS_CAUSE, FAILING_CALLS_CAUSE, TOOL_TEXT_CAUSE),
     )
 
 
 def _fail(trace: Trace) -> Finding | None:
-    failed = trace.numbers(TOOL_FAILURES.name, LEAST)
+    failed = trace.numbers(TOOL_FAILURES.name, MIN_TOOL_POINTS)
     if failed is None:
         return None
-    stretch = above(failed, FAILS.on(trace))
+    stretch = above(failed, MAX_TOOL_FAILURE_SHARE.on(trace))
     first = start(failed)
     if stretch is None or not stretch.goes_on or first is None:
         return None
@@ -104,20 +108,23 @@ def _fail(trace: Trace) -> Finding | None:
         f"{level:.0%} of tool calls fail in the median update, {first:.0%} at first",
         (TOOL_FAILURES.name, failed),
         (stretch.start, level),
-        FAILS.bound(trace, "default"),
+        MAX_TOOL_FAILURE_SHARE.bound(trace, "default"),
         (),
-        (FAILING, "the prompt does not show how the tool is called"),
+        (FAILING_CALLS_CAUSE, "the prompt does not show how the tool is called"),
     )
 
 
 def _no_turn_left(trace: Trace) -> Finding | None:
-    mean, max_turns = trace.numbers(TURNS_MEAN.name, LEAST), trace.numbers(TURNS_MAX.name, LEAST)
+    mean, max_turns = (
+        trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS),
+        trace.numbers(TURNS_MAX.name, MIN_TOOL_POINTS),
+    )
     if mean is None or max_turns is None:
         return None
     limit = float(max_turns.values.max())
-    stretch = above(mean, AT_LIMIT * limit) if limit > AN_AGENT else None
+    stretch = above(mean, TURN_LIMIT_SHARE * limit) if limit > AN_AGENT else None
     # A fixed number of turns is how the task is made: only what was once shorter has been lost.
-    if stretch is None or not stretch.goes_on or mean.values.min() >= AT_LIMIT * limit:
+    if stretch is None or not stretch.goes_on or mean.values.min() >= TURN_LIMIT_SHARE * limit:
         return None
     level = median(stretch.of(mean).values) or 0.0
     return by_learning(
@@ -125,20 +132,27 @@ def _no_turn_left(trace: Trace) -> Finding | None:
         f"episodes end at the limit of turns: {level:.3g} of {limit:g} on average",
         (TURNS_MEAN.name, mean),
         (stretch.start, level),
-        Bound(AT_LIMIT * limit, f"{AT_LIMIT:.0%} of the most turns of any episode"),
+        Bound(TURN_LIMIT_SHARE * limit, f"{TURN_LIMIT_SHARE:.0%} of the most turns of any episode"),
         (),
-        ("the model calls in a loop", "the limit of turns is too low for the task", FAILING),
+        (
+            "the model calls in a loop",
+            "the limit of turns is too low for the task",
+            FAILING_CALLS_CAUSE,
+        ),
     )
 
 
 def _one_turn_left(trace: Trace) -> Finding | None:
-    mean, min_turns = trace.numbers(TURNS_MEAN.name, LEAST), trace.numbers(TURNS_MIN.name, LEAST)
+    mean, min_turns = (
+        trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS),
+        trace.numbers(TURNS_MIN.name, MIN_TOOL_POINTS),
+    )
     levels = None if mean is None else first_last_change(mean.values)
     if mean is None or levels is None:
         return None
     floor = 1.0 if min_turns is None else float(min_turns.values.min())
-    first = median(mean.values[:FIRST]) or 0.0
-    beyond = floor + GIVEN_UP.on(trace) * (first - floor)
+    first = median(mean.values[:FIRST_TOOL_UPDATES]) or 0.0
+    beyond = floor + MIN_CALLS_LEFT.on(trace) * (first - floor)
     stretch = below(mean, beyond) if first - floor >= MORE_TURNS else None
     if stretch is None or not stretch.goes_on or levels[1] > beyond:
         return None
@@ -149,20 +163,24 @@ def _one_turn_left(trace: Trace) -> Finding | None:
         (stretch.start, levels[1]),
         Bound(beyond, f"a tenth of the turns beyond {floor:g} that it began with"),
         (),
-        (UNPAID, FAILING, "the answer is guessed in the first turn, and guesses are paid"),
+        (
+            UNPAID_CALLS_CAUSE,
+            FAILING_CALLS_CAUSE,
+            "the answer is guessed in the first turn, and guesses are paid",
+        ),
     )
 
 
-FAILING = "calls fail: a format the tool does not take, a tool that is down or too slow"
-UNPAID = "the reward charges for calls, or pays as well without them"
-MASKING = "the tool's own text is trained on, and drowns the calls"
+FAILING_CALLS_CAUSE = "calls fail: a format the tool does not take, a tool that is down or too slow"
+UNPAID_CALLS_CAUSE = "the reward charges for calls, or pays as well without them"
+TOOL_TEXT_CAUSE = "the tool's own text is trained on, and drowns the calls"
 
 RULE = Rule(
     name="tool-use-fades",
     needs=(),
     check=check,
     doc=__doc__,
-    causes=(UNPAID, FAILING, MASKING),
+    causes=(UNPAID_CALLS_CAUSE, FAILING_CALLS_CAUSE, TOOL_TEXT_CAUSE),
     remedies=(
         "read some transcripts from before and after the step at which it began",
         "mend what makes calls fail; return the error as text that the model can learn from",
@@ -170,5 +188,5 @@ RULE = Rule(
         "pay for the answer alone, not for or against calls",
     ),
     profiles=kinds.LANGUAGE,
-    thresholds=(GIVEN_UP, FAILS),
+    thresholds=(MIN_CALLS_LEFT, MAX_TOOL_FAILURE_SHARE),
 )

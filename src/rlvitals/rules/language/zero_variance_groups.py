@@ -43,23 +43,25 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learning_trend
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import SHORT_WINDOW, WINDOW, Stretch, above
+from rlvitals.rules.shapes import LONG_WINDOW, SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
 HALF = 0.5  # of the answers
-SHARE = Threshold(
+MAX_ZERO_STD_SHARE = Threshold(
     "zero-variance-groups.share",
     0.5,
     "share of the groups; by default .75 of groups of two",
     high=1.0,
 )
 TWO = 0.75  # with two completions, a half is what p = 1/2 gives by chance
-NEARLY_ALL = Threshold("zero-variance-groups.severe", 0.75, "the same, for an error", high=1.0)
-REMEDIES_RIGHT = ("take harder prompts", "drop prompts that are solved in every completion")
-REMEDIES_WRONG = (
+SEVERE_ZERO_STD_SHARE = Threshold(
+    "zero-variance-groups.severe", 0.75, "the same, for an error", high=1.0
+)
+SOLVED_PROMPT_REMEDIES = ("take harder prompts", "drop prompts that are solved in every completion")
+FAILED_PROMPT_REMEDIES = (
     "check the verifier on an answer known to be right",
     "take easier prompts first, or a curriculum",
     "allow longer responses, or more completions per prompt",
@@ -77,8 +79,8 @@ class Split:
 def check(trace: Trace) -> Answer:
     """Take the share of groups; beside it, the spread of the reward for right answers."""
     two = trace.number("num_generations") == 2
-    default_limit = SHARE.bound(trace, "default")
-    two = two and SHARE.name not in trace.thresholds
+    default_limit = MAX_ZERO_STD_SHARE.bound(trace, "default")
+    two = two and MAX_ZERO_STD_SHARE.name not in trace.thresholds
     limit = Bound(TWO, "default for groups of two") if two else default_limit
     picked = _shares(trace)
     if picked is None:
@@ -120,7 +122,9 @@ def _finding(trace: Trace, picked: tuple[str, Series], stretch: Stretch, limit: 
     return Finding(
         f"in {level:.0%} of groups every completion earns the same reward: these groups teach "
         "nothing",
-        severity=stretch.severity(_severity(trend, split, nearly_all=level > NEARLY_ALL.on(trace))),
+        severity=stretch.severity(
+            _severity(trend, split, nearly_all=level > SEVERE_ZERO_STD_SHARE.on(trace))
+        ),
         metric=name,
         began=stretch.start,
         ended=stretch.end,
@@ -184,7 +188,7 @@ def _causes(split: Split | None) -> tuple[str, ...]:
 def _remedies(split: Split | None) -> tuple[str, ...]:
     if split is None:
         return ()
-    return REMEDIES_WRONG if split.wrong > split.right else REMEDIES_RIGHT
+    return FAILED_PROMPT_REMEDIES if split.wrong > split.right else SOLVED_PROMPT_REMEDIES
 
 
 def _behind_a_bonus(trace: Trace) -> Finding | None:
@@ -194,14 +198,14 @@ def _behind_a_bonus(trace: Trace) -> Finding | None:
         return None
     name = f"{COMPONENT_STD.name}/{right_answers[0].removeprefix(COMPONENT.name + '/')}"
     spread = trace.get(name)
-    if spread is None or len(spread := spread.finite()) < WINDOW:
+    if spread is None or len(spread := spread.finite()) < LONG_WINDOW:
         return None
-    tail = spread.tail(WINDOW)
+    tail = spread.tail(LONG_WINDOW)
     if np.any(tail.values != 0):
         return None
     nonzero = np.flatnonzero(spread.values)
     first = int(nonzero[-1]) + 1 if len(nonzero) else 0
-    right = float(right_answers[1].tail(WINDOW).values.mean())
+    right = float(right_answers[1].tail(LONG_WINDOW).values.mean())
     trend = learning_trend(trace, since=int(spread.steps[first]))
     wrong = right < HALF
     evidence, counter = sides(trend)
@@ -216,7 +220,7 @@ def _behind_a_bonus(trace: Trace) -> Finding | None:
         bound=Bound(0.0, "a spread of exactly zero"),
         evidence=evidence,
         counter=counter,
-        remedies=REMEDIES_WRONG if wrong else REMEDIES_RIGHT,
+        remedies=FAILED_PROMPT_REMEDIES if wrong else SOLVED_PROMPT_REMEDIES,
     )
 
 
@@ -245,5 +249,5 @@ RULE = Rule(
         "judge-outage",
         "samples-all-filtered",
     ),
-    thresholds=(SHARE, NEARLY_ALL),
+    thresholds=(MAX_ZERO_STD_SHARE, SEVERE_ZERO_STD_SHARE),
 )

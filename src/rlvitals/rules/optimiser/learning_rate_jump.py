@@ -35,7 +35,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
 from rlvitals.rules.optimiser.learning_rate_too_high import MAX_LEARNING_RATE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
-from rlvitals.rules.shapes import KL_SPIKE, jumps
+from rlvitals.rules.shapes import KL_SPIKE_LIMITS, jumps
 from rlvitals.rules.standing import standing
 from rlvitals.types import Series, Trace
 
@@ -47,7 +47,7 @@ MIN_REMAINING_POINTS = 5  # points: a schedule that ends with the run leaves one
 MAX_ROUNDED_KL = 1e-7  # nats: float32's zero
 MIN_MOVED_KL = 1e-4  # nats: an update that moved the policy
 # Metric, factor over the median before, floor.
-RATE_SPIKE_LIMITS = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))
+RATE_SPIKE_LIMITS = ((APPROX_KL, *KL_SPIKE_LIMITS), (GRAD_NORM, 10.0, 0.0))
 
 
 def check(trace: Trace) -> Answer:

@@ -38,8 +38,8 @@ from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
-    LEAST,
-    NEARLY,
+    MIN_OUTCOME_POINTS,
+    NEARLY_SOLVED_SHARE,
     OUTCOME_METRICS,
     Standing,
     outcome,
@@ -60,7 +60,9 @@ def check(trace: Trace) -> Answer:
     """Compare when outcomes begin and when updates do."""
     picked = outcome(trace)
     if picked is None:
-        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+        return Undecided(
+            f"fewer than {MIN_OUTCOME_POINTS} values of the outcome", ("outcome/return",)
+        )
     # Some programs write a loss of 0 until the replay buffer holds a batch.
     numbers = (trace.numbers(name) for name in LEARNING_METRICS)
     logged = [s for s in numbers if s is not None and s.values.any()]
@@ -102,8 +104,11 @@ def _no_update(trace: Trace) -> Finding | None:
 
     Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
     """
-    epsilon, source = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
-    zero = any(trace.numbers(name, 2 * LEAST) is not None for name in LEARNING_METRICS)
+    epsilon, source = (
+        trace.numbers(EPSILON.name, MIN_OUTCOME_POINTS),
+        trace.measured.get(EPSILON.name),
+    )
+    zero = any(trace.numbers(name, 2 * MIN_OUTCOME_POINTS) is not None for name in LEARNING_METRICS)
     is_missing = (
         source is not None and source.framework == "sb3" and LEARNING_RATE.name not in trace
     )
@@ -127,7 +132,7 @@ def _no_update(trace: Trace) -> Finding | None:
 def _never_rises(trace: Trace, trend: Standing, values_before: NDArray[np.float64]) -> bool:
     """Tell an outcome that holds what it had before anything was learned, far from solved."""
     level, share = median(values_before), way_share(trace, trend)
-    if trend.state != "holding its best" or level is None or (share or 0.0) >= NEARLY:
+    if trend.state != "holding its best" or level is None or (share or 0.0) >= NEARLY_SOLVED_SHARE:
         return False
     return up(trend.metric) * trend.last - level < trend.material
 
@@ -136,7 +141,7 @@ RULE = Rule(
     name="learning-starts-late",
     needs=(),
     needs_any=OUTCOME_METRICS,
-    at_least=LEAST,
+    at_least=MIN_OUTCOME_POINTS,
     check=check,
     explained_by=("setting-out-of-range",),
     doc=__doc__,

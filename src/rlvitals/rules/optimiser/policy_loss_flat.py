@@ -35,7 +35,7 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import outcome, standing
-from rlvitals.rules.untaught import ZERO as NO_GRADIENT
+from rlvitals.rules.untaught import MAX_ZERO_GRADIENT as NO_GRADIENT
 from rlvitals.rules.untaught import untaught
 from rlvitals.types import Series, Trace
 

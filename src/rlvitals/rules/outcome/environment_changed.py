@@ -53,7 +53,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.episode_window import OUTCOME_LEVEL_POINTS, memory
 from rlvitals.rules.falling import PROMPT_POINTS, VISIBLE_LOSS_SHARE, Fall, fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import KL_SPIKE, jumps
+from rlvitals.rules.shapes import KL_SPIKE_LIMITS, jumps
 from rlvitals.rules.standing import label, least_that_counts, outcome, standing, up
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
@@ -61,37 +61,40 @@ from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-JUMP = Threshold(
+LOSS_JUMP_FACTOR = Threshold(
     "environment-changed.jump", 4.0, "times the critic's recent loss that is a sudden error"
 )
-LOST = Threshold("environment-changed.lost", 0.3, "share of the gain that is lost")
+MIN_LOST_GAIN = Threshold("environment-changed.lost", 0.3, "share of the gain that is lost")
 GRAVE = 0.5  # of the gain: an error
-HIGHEST = 1.5  # x the largest of the recent values: a spiky loss is none
+MIN_PEAK_FACTOR = 1.5  # x the largest of the recent values: a spiky loss is none
 # Of what the critic's loss was before: at a return that is always the same it is next to nothing,
 # and the first episodes that end otherwise multiply it. That is the policy's doing.
 FAINT = 0.01
 CREPT = 0.25  # of the loss just before: what it was 20 points earlier
-DROP = 0.3  # of explained variance
+MIN_EV_DROP = 0.3  # of explained variance
 LESS = 0.5  # x the critic's recent loss: it does not err more
 NEARLY_ALL = 0.9  # of the points after it: the critic does not get over it
-SOME, LOUD = 0.05, 5.0  # of the gain, x the scatter from point to point: enough beside that
+MIN_CHANGE_GAIN, MIN_CHANGE_SCATTERS = (
+    0.05,
+    5.0,
+)  # of the gain, x the scatter from point to point: enough beside that
 SINKS = 0.05  # of the loss: it had begun before
-PAST = 20  # points before
-LASTS, WITHIN = 4, 5  # so many of so many points: an outlier is no change
+RECENT_POINTS = 20  # points before
+LASTS, BREAK_POINTS = 4, 5  # so many of so many points: an outlier is no change
 QUIET = 2.0  # x the largest of the recent KL values
 NEW_RATE = 2.0  # x a learning rate: steps of a schedule stay below
-UP_TO = 2  # points before the break whose updates may have caused it
-BEFORE = 5  # points of the outcome that tell its level
+CAUSE_POINTS = 2  # points before the break whose updates may have caused it
+START_POINTS = 5  # points of the outcome that tell its level
 # Of the fall, in the first half of what is left: a mean over 100 episodes falls in a line.
 BY_HALF = 1 / 3
 PASSED = 1.1  # windows of a mean over episodes: what was in it then has left
 BACK = 0.75  # of the fall: made good again
 # Updates that are large all the time may be to blame as well.
-MODEST, CLIPPED = 0.03, 0.3  # nats, share of samples
-NARROWS = 0.75  # x the entropy of discrete actions: a policy that was becoming certain
+ORDINARY_KL, ORDINARY_CLIP_FRACTION = 0.03, 0.3  # nats, share of samples
+MIN_ENTROPY_RATIO = 0.75  # x the entropy of discrete actions: a policy that was becoming certain
 COLLAPSES = 0.25  # x that of 20 points before: it was giving up exploration
-NEAR = 5  # points in which it would have become certain
-TINY = float(np.finfo(np.float64).tiny)
+CERTAINTY_POINTS = 5  # points in which it would have become certain
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 def check(trace: Trace) -> Answer:
@@ -135,18 +138,18 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
     """
     breaks: list[tuple[int, int, str]] = []
     loss, ev = trace.get(LOSS.name), trace.get(EXPLAINED_VARIANCE.name)
-    if loss is not None and len(series := loss.finite()) > PAST:
-        for index in _find_jumps(series.values, JUMP.on(trace)):
-            was = median(series.values[max(0, index - PAST) : index]) or 0.0
-            worst = float(series.values[index : index + WITHIN].max())
+    if loss is not None and len(series := loss.finite()) > RECENT_POINTS:
+        for index in _find_jumps(series.values, LOSS_JUMP_FACTOR.on(trace)):
+            was = median(series.values[max(0, index - RECENT_POINTS) : index]) or 0.0
+            worst = float(series.values[index : index + BREAK_POINTS].max())
             if _faint(series.values, index, worst):
                 continue
             text = f"the value loss jumps there, from {was:.3g} to {worst:.3g}"
             breaks.append((int(series.steps[index]), int(series.steps[index]), text))
-    if ev is not None and len(series := ev.finite()) > PAST:
+    if ev is not None and len(series := ev.finite()) > RECENT_POINTS:
         for index in _drops(series.values):
-            was = median(series.values[max(0, index - PAST) : index]) or 0.0
-            level = median(series.values[index : index + WITHIN]) or 0.0
+            was = median(series.values[max(0, index - RECENT_POINTS) : index]) or 0.0
+            level = median(series.values[index : index + BREAK_POINTS]) or 0.0
             text = f"explained variance drops there, from {was:.2f} to {level:.2f}"
             breaks.append((int(series.steps[index]), int(series.steps[index - 1]), text))
     return sorted(breaks)
@@ -154,10 +157,10 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
 
 def _faint(values: Array, index: int, worst: float) -> bool:
     """Tell a critic whose loss was next to nothing, and is, or had begun to be more before."""
-    highest = FAINT * float(block_means(values[:index], PAST).max())
+    highest = FAINT * float(block_means(values[:index], RECENT_POINTS).max())
     was, then = (
-        median(values[index - NEAR : index]),
-        median(values[max(0, index - 2 * PAST) : index - PAST]),
+        median(values[index - CERTAINTY_POINTS : index]),
+        median(values[max(0, index - 2 * RECENT_POINTS) : index - RECENT_POINTS]),
     )
     crept = was is not None and then is not None and then < was * CREPT and then < highest
     return worst < highest or crept
@@ -168,14 +171,14 @@ def _errs_less(trace: Trace, step: int) -> bool:
     loss = trace.get(LOSS.name)
     if loss is None:
         return False
-    was = median(loss.until(step - 1).finite().tail(PAST).values)
-    loss_after = median(loss.since(step).finite().values[:WITHIN])
+    was = median(loss.until(step - 1).finite().tail(RECENT_POINTS).values)
+    loss_after = median(loss.since(step).finite().values[:BREAK_POINTS])
     return was is not None and loss_after is not None and loss_after < LESS * was
 
 
 def _sank(series: Series, step: int, drop: Fall) -> bool:
     """Tell an outcome that had begun to fall before: a policy that got worse brought it there."""
-    recent = series.until(step).values[-PAST:]
+    recent = series.until(step).values[-RECENT_POINTS:]
     return float(recent.max()) - drop.before > SINKS * drop.loss
 
 
@@ -192,31 +195,31 @@ def _one_episode(trace: Trace, name: str, series: Series, drop: Fall) -> bool:
 
 
 def _find_jumps(values: Array, factor: float) -> list[int]:
-    if values.size <= PAST:
+    if values.size <= RECENT_POINTS:
         return []
-    largest = sliding_window_view(values, PAST)[:-1].max(axis=1)
-    indices = PAST + np.flatnonzero(values[PAST:] > HIGHEST * largest)
-    recent = medians_ending_at(values, indices - 1, PAST, PAST // 2)
-    limit = np.maximum(factor * recent, HIGHEST * largest[indices - PAST])
+    largest = sliding_window_view(values, RECENT_POINTS)[:-1].max(axis=1)
+    indices = RECENT_POINTS + np.flatnonzero(values[RECENT_POINTS:] > MIN_PEAK_FACTOR * largest)
+    recent = medians_ending_at(values, indices - 1, RECENT_POINTS, RECENT_POINTS // 2)
+    limit = np.maximum(factor * recent, MIN_PEAK_FACTOR * largest[indices - RECENT_POINTS])
     candidates = zip(indices.tolist(), limit.tolist(), strict=True)
     return [
         i
         for i, highest in candidates
-        if values[i] > highest and _lasts(values[i : i + WITHIN] > highest)
+        if values[i] > highest and _lasts(values[i : i + BREAK_POINTS] > highest)
     ]
 
 
 def _drops(values: Array) -> list[int]:
-    padded = np.concatenate((np.full(PAST, -np.inf), values))
-    largest = sliding_window_view(padded, PAST)[:-1].max(axis=1)
-    indices = np.flatnonzero((values < largest - DROP) & (largest > DROP))
-    recent = medians_ending_at(values, indices - 1, PAST, PAST // 2)
-    limit = recent - DROP
-    low = zip(indices.tolist(), limit.tolist(), (recent > DROP).tolist(), strict=True)
+    padded = np.concatenate((np.full(RECENT_POINTS, -np.inf), values))
+    largest = sliding_window_view(padded, RECENT_POINTS)[:-1].max(axis=1)
+    indices = np.flatnonzero((values < largest - MIN_EV_DROP) & (largest > MIN_EV_DROP))
+    recent = medians_ending_at(values, indices - 1, RECENT_POINTS, RECENT_POINTS // 2)
+    limit = recent - MIN_EV_DROP
+    low = zip(indices.tolist(), limit.tolist(), (recent > MIN_EV_DROP).tolist(), strict=True)
     return [
         i
         for i, lowest, was_high in low
-        if was_high and values[i] < lowest and _lasts(values[i : i + WITHIN] < lowest)
+        if was_high and values[i] < lowest and _lasts(values[i : i + BREAK_POINTS] < lowest)
     ]
 
 
@@ -231,17 +234,19 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
         return None
     material, _ = least_that_counts(trace, name, series)
     gain = _gain(drop, series, step)
-    min_loss = max(material, LOST.on(trace) * gain)
-    if _for_good(trace, step) and drop.before - drop.last >= SOME * gain:
-        min_loss = max(SOME * gain, LOUD * (noise_sd(series.values) or 0.0))
+    min_loss = max(material, MIN_LOST_GAIN.on(trace) * gain)
+    if _for_good(trace, step) and drop.before - drop.last >= MIN_CHANGE_GAIN * gain:
+        min_loss = max(
+            MIN_CHANGE_GAIN * gain, MIN_CHANGE_SCATTERS * (noise_sd(series.values) or 0.0)
+        )
     if gain <= material or drop.loss < min_loss:
         return None
     after = series.since(step + 1).values
-    soon = after[: max(2 * BEFORE, len(after) // 2)]
+    soon = after[: max(2 * START_POINTS, len(after) // 2)]
     if drop.before - float(soon.min()) < drop.loss * BY_HALF:
         return None
     # The fall must come from here: what came before the break was no lower than it.
-    if float(series.until(step).values[-2 * BEFORE :].min()) < drop.before - drop.loss / 2:
+    if float(series.until(step).values[-2 * START_POINTS :].min()) < drop.before - drop.loss / 2:
         return None
     return drop
 
@@ -251,18 +256,21 @@ def _for_good(trace: Trace, step: int) -> bool:
     loss, ev = trace.get(LOSS.name), trace.get(EXPLAINED_VARIANCE.name)
     if loss is None or ev is None:
         return False
-    was, then = (s.until(step - 1).finite().values[-PAST:] for s in (loss, ev))
+    was, then = (s.until(step - 1).finite().values[-RECENT_POINTS:] for s in (loss, ev))
     loss_after, explained_after = (s.since(step).finite().values for s in (loss, ev))
-    if min(was.size, then.size) < PAST or min(loss_after.size, explained_after.size) < PAST:
+    if (
+        min(was.size, then.size) < RECENT_POINTS
+        or min(loss_after.size, explained_after.size) < RECENT_POINTS
+    ):
         return False
     worse = float((loss_after > np.median(was)).mean())
-    blind = float((explained_after < np.median(then) - DROP).mean())
-    return bool(then.min() > DROP) and min(worse, blind) >= NEARLY_ALL
+    blind = float((explained_after < np.median(then) - MIN_EV_DROP).mean())
+    return bool(then.min() > MIN_EV_DROP) and min(worse, blind) >= NEARLY_ALL
 
 
 def _gain(drop: Fall, series: Series, step: int) -> float:
     """Return what had been gained until a break."""
-    return drop.before - float(np.median(series.until(step).values[:BEFORE]))
+    return drop.before - float(np.median(series.until(step).values[:START_POINTS]))
 
 
 def _quiet(  # noqa: PLR0913, PLR0917 - both measures, the fall, the break, the last suspect update
@@ -271,7 +279,7 @@ def _quiet(  # noqa: PLR0913, PLR0917 - both measures, the fall, the break, the 
     """Tell whether neither KL nor clip fraction says that an update moved the policy."""
     # Weights that are lost make the KL jump in the update of the break itself. Of a policy that
     # had settled all updates are small; one within the usual target breaks none.
-    modest = trace.number("target_kl") or MODEST
+    modest = trace.number("target_kl") or ORDINARY_KL
     return (kl is None or _updates_modest(kl, last, step, drop.hidden, modest)) and (
         clip is None or _updates_modest(clip, last, last, drop.hidden, 0.0)
     )
@@ -283,20 +291,28 @@ def _updates_modest(series: Series, last: int, step: int, hidden: int, modest: f
     Nor did they spike up to `step` since an outcome that hides a fall for so long could hide it.
     """
     until = series.until(last)
-    newest, past = until.values[-UP_TO:], until.values[-PAST - UP_TO : -UP_TO]
-    if len(past) < PAST // 2:
+    newest, past = (
+        until.values[-CAUSE_POINTS:],
+        until.values[-RECENT_POINTS - CAUSE_POINTS : -CAUSE_POINTS],
+    )
+    if len(past) < RECENT_POINTS // 2:
         return False
     if np.abs(newest).max() > max(QUIET * np.abs(past).max(), modest):
         return False
-    recent = len(until.until(last - hidden)) - UP_TO - PROMPT_POINTS
-    return all(spike.index < recent for spike in jumps(series.until(step), *KL_SPIKE))
+    recent = len(until.until(last - hidden)) - CAUSE_POINTS - PROMPT_POINTS
+    return all(spike.index < recent for spike in jumps(series.until(step), *KL_SPIKE_LIMITS))
 
 
 def _moves_much(trace: Trace, step: int) -> bool:
-    limits = {APPROX_KL.name: trace.number("target_kl") or MODEST, CLIP_FRACTION.name: CLIPPED}
+    limits = {
+        APPROX_KL.name: trace.number("target_kl") or ORDINARY_KL,
+        CLIP_FRACTION.name: ORDINARY_CLIP_FRACTION,
+    }
     for name, limit in limits.items():
         series = trace.get(name)
-        recent = None if series is None else median(series.until(step).finite().values[-PAST:])
+        recent = (
+            None if series is None else median(series.until(step).finite().values[-RECENT_POINTS:])
+        )
         if recent is not None and recent > limit:
             return True
     return _steady(trace, step) is False
@@ -305,20 +321,26 @@ def _moves_much(trace: Trace, step: int) -> bool:
 def _steady(trace: Trace, step: int) -> bool | None:
     """Tell whether a policy of discrete actions stayed as certain as it was before the break."""
     entropy = trace.get(ENTROPY.name)
-    values = np.empty(0) if entropy is None else entropy.until(step - 1).finite().values[-PAST:]
-    if len(values) < NEAR or values.min() < 0:
+    values = (
+        np.empty(0) if entropy is None else entropy.until(step - 1).finite().values[-RECENT_POINTS:]
+    )
+    if len(values) < CERTAINTY_POINTS or values.min() < 0:
         return None
     if values[-1] < COLLAPSES * values[0]:
         return False
-    return bool(NARROWS < values[-1] / max(float(values[-NEAR]), TINY) < 1.0 / NARROWS)
+    return bool(
+        MIN_ENTROPY_RATIO
+        < values[-1] / max(float(values[-CERTAINTY_POINTS]), SMALLEST_NORMAL)
+        < 1.0 / MIN_ENTROPY_RATIO
+    )
 
 
 def _new_rate(trace: Trace, step: int) -> bool:
     rate = trace.get(LEARNING_RATE.name)
     if rate is None:
         return False
-    near = rate.until(step).finite().values[-PAST:]
-    return len(near) > 1 and bool(near[-UP_TO - 1 :].max() > NEW_RATE * near[0])
+    near = rate.until(step).finite().values[-RECENT_POINTS:]
+    return len(near) > 1 and bool(near[-CAUSE_POINTS - 1 :].max() > NEW_RATE * near[0])
 
 
 def _finding(  # noqa: PLR0913 - what broke, where, and how surely
@@ -331,8 +353,8 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
     evidence = [text]
     if kl is not None and len(values := kl.until(step).finite().values):
         evidence.append(
-            f"KL per update was {float(values[-UP_TO:].max()):.2g} there, up to "
-            f"{float(values[-PAST:].max()):.2g} in the {PAST} updates before"
+            f"KL per update was {float(values[-CAUSE_POINTS:].max()):.2g} there, up to "
+            f"{float(values[-RECENT_POINTS:].max()):.2g} in the {RECENT_POINTS} updates before"
         )
     if not by_kl:
         evidence.append("neither entropy nor learning rate had changed in the rows before")
@@ -350,8 +372,8 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
         ended=int(trace[name].steps[-1]),
         observed=sign * drop.last,
         bound=Bound(
-            sign * (drop.before - LOST.on(trace) * gain),
-            f"{LOST.on(trace):.0%} of this run's own gain",
+            sign * (drop.before - MIN_LOST_GAIN.on(trace) * gain),
+            f"{MIN_LOST_GAIN.on(trace):.0%} of this run's own gain",
         ),
         evidence=tuple(evidence),
         counter=tuple(counter),
@@ -368,7 +390,7 @@ RULE = Rule(
     name="environment-changed",
     needs=(),
     needs_any=(LOSS, EXPLAINED_VARIANCE),
-    at_least=PAST,
+    at_least=RECENT_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -384,5 +406,5 @@ RULE = Rule(
     ),
     profiles=kinds.ACTOR_CRITIC,
     verdict="collapsed",
-    thresholds=(JUMP, LOST),
+    thresholds=(LOSS_JUMP_FACTOR, MIN_LOST_GAIN),
 )

@@ -35,12 +35,12 @@ from rlvitals.signals.lagged import lag_correlation
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-MATERIAL = Threshold(
+MIN_LENGTH_CHANGE = Threshold(
     "episode-length-jump.change", 0.25, "part of the length before, by which it changes"
 )
-NEAR = 10  # points on either side that tell what the return did
+RETURN_SIDE_POINTS = 10  # points on either side that tell what the return did
 SIDE = 0.2  # of the points: either side, as a shift of level is told by
-MOST = 10.0, 90.0  # per cent: where most episodes of a side lie
+SIDE_PERCENTILES = 10.0, 90.0  # per cent: where most episodes of a side lie
 
 
 def check(trace: Trace) -> Answer:
@@ -50,7 +50,7 @@ def check(trace: Trace) -> Answer:
     if change is None:
         return Clear()
     origin = "change by a quarter of the length before"
-    limit = MATERIAL.bound(trace, origin, scale=abs(change.before))
+    limit = MIN_LENGTH_CHANGE.bound(trace, origin, scale=abs(change.before))
     if abs(change.after - change.before) < limit.value:
         return Clear()
     step = int(length.steps[change.index])
@@ -81,7 +81,7 @@ def _sides_differ(values: NDArray[np.float64], index: int) -> bool:
     """Tell whether most episodes of one side are longer than most of the other."""
     near = max(MIN_SHIFT_POINTS // 4, round(SIDE * values.size))
     sides = values[max(index - near, 0) : index], values[index : index + near]
-    (low, high), (lower, higher) = (np.percentile(side, MOST) for side in sides)
+    (low, high), (lower, higher) = (np.percentile(side, SIDE_PERCENTILES) for side in sides)
     return bool(high < lower or higher < low)
 
 
@@ -89,8 +89,8 @@ def _returns(trace: Trace, step: int) -> tuple[float, float] | None:
     """Return the level of the return just before a step, and just after."""
     if (returns := trace.get(RETURN.name)) is None:
         return None
-    before = median(returns.until(step - 1).tail(NEAR).values)
-    after = median(returns.since(step).where(slice(NEAR)).values)
+    before = median(returns.until(step - 1).tail(RETURN_SIDE_POINTS).values)
+    after = median(returns.since(step).where(slice(RETURN_SIDE_POINTS)).values)
     return None if before is None or after is None else (before, after)
 
 
@@ -122,5 +122,5 @@ RULE = Rule(
         "entropy-collapse",
         "learning-rate-too-high",
     ),
-    thresholds=(MATERIAL,),
+    thresholds=(MIN_LENGTH_CHANGE,),
 )

@@ -40,9 +40,9 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
 EARLY = 0.2  # of the points: an untrained policy's
-MOST = 0.9  # of them
-FEW = 5  # points: lengths that are equal to the digit need no more
-NEAR = 0.01  # of the limit
+MIN_FULL_EPISODE_SHARE = 0.9  # of them
+MIN_LENGTH_POINTS = 5  # points: lengths that are equal to the digit need no more
+TIME_LIMIT_TOLERANCE = 0.01  # of the limit
 POOR = 1 / 3  # of the way from random to solved: such a policy does not last
 
 
@@ -57,12 +57,15 @@ def check(trace: Trace) -> Answer:
     # The same mean to the last digit: single episodes differ where failing ends them.
     lasted, counts = np.unique(lengths.values, return_counts=True)
     usual = float(lasted[int(counts.argmax())])
-    first = lengths.where(slice(max(FEW, round(EARLY * len(lengths)))))
+    first = lengths.where(slice(max(MIN_LENGTH_POINTS, round(EARLY * len(lengths)))))
     bound = Bound(float(max(env.horizon, lasted[-1])), f"{env.name}'s time limit")
-    judged, share = first, float((first.values >= (1 - NEAR) * bound.value).mean())
-    if counts.max() >= MOST * len(lengths) and usual < (1 - NEAR) * env.horizon:
+    judged, share = first, float((first.values >= (1 - TIME_LIMIT_TOLERANCE) * bound.value).mean())
+    if (
+        counts.max() >= MIN_FULL_EPISODE_SHARE * len(lengths)
+        and usual < (1 - TIME_LIMIT_TOLERANCE) * env.horizon
+    ):
         judged, share, bound = lengths, 1.0, Bound(usual, "the length of nearly all")
-    if share < MOST:
+    if share < MIN_FULL_EPISODE_SHARE:
         return Clear()
     poor = _poor(trace, judged)
     if poor is None:
@@ -108,7 +111,7 @@ def _poor(trace: Trace, first: Series) -> bool | None:
 def _finding(trace: Trace, lengths: Series, bound: Bound, name: str) -> Finding:
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    full = np.abs(lengths.values - bound.value) <= NEAR * bound.value
+    full = np.abs(lengths.values - bound.value) <= TIME_LIMIT_TOLERANCE * bound.value
     return Finding(
         f"episodes take {bound.value:g} steps in {full.mean():.0%} of the log, whatever the policy "
         f"does: in {name} a poor one's end early, and at different times",
@@ -126,7 +129,7 @@ def _finding(trace: Trace, lengths: Series, bound: Bound, name: str) -> Finding:
 RULE = Rule(
     name="episodes-never-end",
     needs=(EPISODE_LENGTH,),
-    at_least=FEW,
+    at_least=MIN_LENGTH_POINTS,
     check=check,
     doc=__doc__,
     causes=(

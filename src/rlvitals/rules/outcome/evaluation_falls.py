@@ -69,8 +69,8 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.standing import (
-    LEAST,
-    OF_A_SHARE,
+    MIN_OUTCOME_POINTS,
+    MIN_SHARE_GAIN,
     Standing,
     standing,
     up,
@@ -81,16 +81,16 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Trace
 
-PERSISTS = persistence("evaluation-falls")
-SIZES = Threshold(
+EVALUATION_PERSISTENCE = persistence("evaluation-falls")
+MIN_BINOMIAL_ERRORS = Threshold(
     "evaluation-falls.errors", 2.0, "binomial standard errors that a fall must exceed"
 )
 CHOSEN = 4.0  # standard errors where the best of a few evaluations is compared with the last
 PLAIN = 5.0  # standard errors from the best fifth to the last
 HALF = 0.5  # of what was gained
 MIN_GAP_SCATTERS, MIN_GAP_VALUES = 3.0, 4  # times the scatter; values of a third
-TWICE = 2.0  # times what counts: plainly worse than at the start
-EPOCH_POINTS = 20  # of an epoch: in shorter ones every jump is near a boundary
+CLEAR_LOSS_FACTOR = 2.0  # times what counts: plainly worse than at the start
+MIN_EPOCH_POINTS = 20  # of an epoch: in shorter ones every jump is near a boundary
 NEAR = 3  # points between a boundary and the jump
 
 
@@ -157,7 +157,7 @@ def _training_outcome(trace: Trace) -> Standing | Undecided | None:
 def _fall(trace: Trace, evaluation: HeldOut, trend: Standing) -> Fall | None:
     """See an evaluation that ends below its best, beyond the error of measuring it."""
     size = size_of(trace, evaluation)
-    if len(evaluation.series) < LEAST:
+    if len(evaluation.series) < MIN_OUTCOME_POINTS:
         return None if size is None else _by_size(evaluation, size)
     sign = evaluation.sign
     better = sign * evaluation.series.values
@@ -172,7 +172,7 @@ def _fall(trace: Trace, evaluation: HeldOut, trend: Standing) -> Fall | None:
     proof = []
     if size is not None:
         chance = error_of(float(np.mean(evaluation.series.values)), size * width)
-        if drop < SIZES.on(trace) * math.sqrt(2) * chance:
+        if drop < MIN_BINOMIAL_ERRORS.on(trace) * math.sqrt(2) * chance:
             return None
         proof = [f"binomial error of {width * size:,.0f} answers: {chance:.2g}"]
     loses_gain = drop >= HALF * float(blocks[best] - blocks[0])
@@ -198,12 +198,15 @@ def _severity(
     A policy that has drifted down is worse now, wherever it drifts next: there the error is that
     of measuring it. A return in a simulator swings by itself, and only a trend is one.
     """
-    if trend.state == "falling" and sign * (trend.first - trend.last) >= TWICE * trend.material:
+    if (
+        trend.state == "falling"
+        and sign * (trend.first - trend.last) >= CLEAR_LOSS_FACTOR * trend.material
+    ):
         return Severity.ERROR
     if trend.state in ("falling", "fallen back"):
         return Severity.WARNING
     fixed = trace.profile in (*kinds.LANGUAGE, Profile.SUPERVISED)
-    plain = fixed and drop >= max(TWICE * trend.material, PLAIN * error)
+    plain = fixed and drop >= max(CLEAR_LOSS_FACTOR * trend.material, PLAIN * error)
     return Severity.WARNING if plain and trend.state != "at its ceiling" else None
 
 
@@ -216,7 +219,7 @@ def _by_size(evaluation: HeldOut, size: float) -> Fall | None:
         return None
     error = math.hypot(error_of(pairs[best], 2 * size), error_of(pairs[last], 2 * size))
     drop = float(pairs[best] - pairs[last])
-    if drop < max(CHOSEN * error, OF_A_SHARE):
+    if drop < max(CHOSEN * error, MIN_SHARE_GAIN):
         return None
     proof = f"{drop / error:.1f} binomial errors of two evaluations of {size:,.0f} answers each"
     return Fall(
@@ -225,7 +228,7 @@ def _by_size(evaluation: HeldOut, size: float) -> Fall | None:
         int(evaluation.series.steps[best]),
         Severity.WARNING,
         (proof,),
-        OF_A_SHARE,
+        MIN_SHARE_GAIN,
     )
 
 
@@ -246,7 +249,7 @@ def _finding(trace: Trace, trained: Standing, evaluation: HeldOut, fall: Fall) -
         observed=fall.last - fall.best,
         bound=Bound(-evaluation.sign * fall.material, "default: the least change that counts"),
         evidence=(*fall.proof, *further, *repetition),
-        causes=(*causes, *CAUSES[1:]) if causes else (),
+        causes=(*causes, *EVALUATION_FALL_CAUSES[1:]) if causes else (),
     )
 
 
@@ -330,13 +333,13 @@ def _epochs(trace: Trace) -> tuple[str, ...]:
 def _jump(trace: Trace) -> Finding | None:
     """Note a reward that jumps where the data begin again."""
     epoch, paid = trace.get(EPOCH.name), trace.get(REWARD.name)
-    if epoch is None or paid is None or len(paid := paid.finite()) < EPOCH_POINTS:
+    if epoch is None or paid is None or len(paid := paid.finite()) < MIN_EPOCH_POINTS:
         return None
     if not len(epoch := epoch.finite()):
         return None
     epochs = np.interp(paid.steps, epoch.steps, epoch.values)
     boundaries = np.flatnonzero(np.diff(np.floor(epochs - 1e-9)) > 0) + 1
-    if not len(boundaries) or len(paid) < EPOCH_POINTS * (len(boundaries) + 1):
+    if not len(boundaries) or len(paid) < MIN_EPOCH_POINTS * (len(boundaries) + 1):
         return None
     change = change_point(paid.values)
     if change is None or change.size <= 0:
@@ -359,7 +362,7 @@ def _jump(trace: Trace) -> Finding | None:
     )
 
 
-CAUSES = (
+EVALUATION_FALL_CAUSES = (
     "memorisation: too few prompts, too many passes over them",
     "the training reward pays for something else than the task",
     "training and evaluation differ: normalisation, decoding, prompts",
@@ -382,7 +385,7 @@ RULE = Rule(
     at_least=MIN_EVALS,
     check=check,
     doc=__doc__,
-    causes=CAUSES,
+    causes=EVALUATION_FALL_CAUSES,
     remedies=(
         "keep the checkpoint of the best evaluation, and stop there",
         "read answers to held-out prompts from before and after this step",
@@ -395,6 +398,6 @@ RULE = Rule(
         "return-up-success-flat",
         "learning-rate-jump",
     ),
-    thresholds=(SIZES, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(MIN_BINOMIAL_ERRORS, EVALUATION_PERSISTENCE),
+    persists=EVALUATION_PERSISTENCE,
 )

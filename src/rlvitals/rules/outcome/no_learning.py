@@ -65,11 +65,11 @@ from rlvitals.rules.rule import (
     Undecided,
     persistence,
 )
-from rlvitals.rules.spent import SPENT as USUAL
+from rlvitals.rules.spent import MIN_BUDGET_SHARE as USUAL
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
-    OF_ITS_SCATTER,
     OUTCOME_METRICS,
+    SCATTER_ORIGIN,
     Standing,
     describe_progress,
     label,
@@ -81,19 +81,19 @@ from rlvitals.signals.level import bound_change
 from rlvitals.signals.outcome_change import MIN_GAIN_SD
 from rlvitals.types import Trace
 
-PERSISTS = persistence("no-learning")
-SPENT = Threshold(
+NO_LEARNING_PERSISTENCE = persistence("no-learning")
+MIN_FLAT_BUDGET_SHARE = Threshold(
     "no-learning.spent",
     USUAL,
     "share of the budget, before which a flat start is ordinary",
     high=1.0,
 )
-SELF_PLAY = "outcome/win_rate_ema"
+SELF_PLAY_METRIC = "outcome/win_rate_ema"
 
 
 def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
-    reason = too_early(trace, SPENT.on(trace))
+    reason = too_early(trace, MIN_FLAT_BUDGET_SHARE.on(trace))
     if reason and liveness(trace).live is not False:
         return Undecided(reason, ("total_steps",))
     trend = verdict_trend(trace)
@@ -104,7 +104,7 @@ def check(trace: Trace) -> Answer:
         return _judge_by_shape(trace, trend)
     if not trend.stalls or trend.state == "fallen back":
         return Clear()  # it did learn: whether it kept that is return_collapse's business
-    if trend.metric == SELF_PLAY:
+    if trend.metric == SELF_PLAY_METRIC:
         return Undecided("a win rate may be one half by construction: log a score besides")
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
@@ -152,7 +152,7 @@ def _evidence(trace: Trace, trend: Standing) -> tuple[str, ...]:
     agrees = low <= change <= high or low * change > 0 < high * change
     if agrees and not (trend.state == "falling" and low < 0 < high):
         evidence.append(f"95 % interval of the trend over the run: {low:+.3g} to {high:+.3g}")
-    if sd := trend.material / MIN_GAIN_SD if trend.material_from == OF_ITS_SCATTER else 0.0:
+    if sd := trend.material / MIN_GAIN_SD if trend.material_from == SCATTER_ORIGIN else 0.0:
         size = f"{change / sd:+.2g} sd of a single value"
         evidence.append(f"from its first level to its last it changes by {size}")
     way = describe_progress(trace, trend)
@@ -212,6 +212,6 @@ RULE = Rule(
     ),
     explained_by=("return-collapse", *causes.MECHANISM_RULES, "loss-not-decreasing"),
     verdict="stalled",
-    thresholds=(SPENT, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(MIN_FLAT_BUDGET_SHARE, NO_LEARNING_PERSISTENCE),
+    persists=NO_LEARNING_PERSISTENCE,
 )

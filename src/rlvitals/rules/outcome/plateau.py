@@ -25,7 +25,7 @@ from rlvitals.rules import causes
 from rlvitals.rules.answers import prefer_evaluation
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import (
-    LEAST,
+    MIN_OUTCOME_POINTS,
     OUTCOME_METRICS,
     describe_progress,
     label,
@@ -35,14 +35,14 @@ from rlvitals.rules.standing import (
 from rlvitals.signals.plateau import MIN_PLATEAU_POINTS, PLATEAU_TOLERANCE, plateau_start
 from rlvitals.types import Series, Trace
 
-WITHIN = Threshold(
+PLATEAU_SHARE = Threshold(
     "plateau.within",
     PLATEAU_TOLERANCE,
     "share of the run's own range within which its end stays",
     high=1.0,
 )
 
-MIN_STUCK, MIN_STUCK_POINTS = 0.3, 5  # of the run, and values
+MIN_STUCK_SHARE, MIN_STUCK_POINTS = 0.3, 5  # of the run, and values
 MIN_BEST_SHARE = 0.5  # of them are exactly the best: a mean that still varies is no bound
 STILL = 0.1  # of the run's gain: a tail that rises by less has levelled off
 
@@ -51,15 +51,17 @@ def check(trace: Trace) -> Answer:
     """Look for a flat end after a rise."""
     trace = prefer_evaluation(trace)
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < LEAST:
-        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+    if picked is None or len(picked[1]) < MIN_OUTCOME_POINTS:
+        return Undecided(
+            f"fewer than {MIN_OUTCOME_POINTS} values of the outcome", ("outcome/return",)
+        )
     trend = standing(trace)
     if trend.state == "unknown":
         return Undecided(trend.sentence)
     if trend.state != "rising":
         return Clear()
     name, series = picked
-    within = WITHIN.bound(trace, "share of this run's own range within which the end stays")
+    within = PLATEAU_SHARE.bound(trace, "share of this run's own range within which the end stays")
     is_short = len(series) < MIN_PLATEAU_POINTS
     start = (
         _start_at_best(series) if is_short else plateau_start(series.values, tolerance=within.value)
@@ -92,7 +94,7 @@ def _start_at_best(series: Series) -> int | None:
     """Return the index from which most of a few values are exactly the best one."""
     best = series.values == series.values.max()
     start = int(best.argmax())
-    late = len(best) - start >= max(MIN_STUCK * len(best), MIN_STUCK_POINTS)
+    late = len(best) - start >= max(MIN_STUCK_SHARE * len(best), MIN_STUCK_POINTS)
     return start if late and float(best[start:].mean()) >= MIN_BEST_SHARE else None
 
 
@@ -110,5 +112,5 @@ RULE = Rule(
     ),
     explained_by=causes.MECHANISM_RULES,
     verdict="plateau",
-    thresholds=(WITHIN,),
+    thresholds=(PLATEAU_SHARE,),
 )

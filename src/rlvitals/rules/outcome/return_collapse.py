@@ -73,22 +73,29 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.standing import (
-    EVALUATED,
+    EVAL_OUTCOME,
     OUTCOME_METRICS,
-    SHARES,
+    SHARE_OUTCOMES,
     label,
     least_that_counts,
     outcome,
     slow_swing,
     up,
 )
-from rlvitals.signals.outcome_course import LAST, NOISE, Course, course_of, falls, is_back
+from rlvitals.signals.outcome_course import (
+    COURSE_END_BLOCKS,
+    MIN_BLOCK_SD,
+    Course,
+    course_of,
+    falls,
+    is_back,
+)
 from rlvitals.types import Series, Trace
 
-PERSISTS = persistence("return-collapse")
-LOST = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")
-BEGAN = 0.25  # of the gain: the first block that has lost this much
-LEAST = 20  # points: two a block would be noise
+RETURN_COLLAPSE_PERSISTENCE = persistence("return-collapse")
+MIN_RETURN_LOSS = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")
+ONSET_LOSS_SHARE = 0.25  # of the gain: the first block that has lost this much
+MIN_COLLAPSE_POINTS = 20  # points: two a block would be noise
 
 
 def check(trace: Trace) -> Answer:
@@ -97,7 +104,7 @@ def check(trace: Trace) -> Answer:
     if not isinstance(answer, Finding):
         lost = _ends_below_its_best(trace) or _probably_lost(trace)
         answer = answer if lost is None else lost
-    if isinstance(answer, Finding) or not {RETURN.name, EVALUATED} <= trace.series.keys():
+    if isinstance(answer, Finding) or not {RETURN.name, EVAL_OUTCOME} <= trace.series.keys():
         return answer
     if stands_where_training_rose(trace):
         return answer
@@ -108,17 +115,21 @@ def check(trace: Trace) -> Answer:
 
 def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collapse
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < LEAST:
-        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+    if picked is None or len(picked[1]) < MIN_COLLAPSE_POINTS:
+        return Undecided(
+            f"fewer than {MIN_COLLAPSE_POINTS} values of the outcome", ("outcome/return",)
+        )
     name, series = picked
     course = course_of(series.values)
     material, origin = least_that_counts(trace, name, series)
     material = max(material, slow_swing(trace, name, origin))
-    if course.gain <= max(material, NOISE * course.noise):
+    if course.gain <= max(material, MIN_BLOCK_SD * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.loss < LOST.on(trace) * course.total_gain or is_back(series.values, course):
+    if course.loss < MIN_RETURN_LOSS.on(trace) * course.total_gain or is_back(
+        series.values, course
+    ):
         return Clear()
-    anew = name == EVALUATED
+    anew = name == EVAL_OUTCOME
     proven = find_proven_loss(series.values, material, anew=anew) or _loss_by_windows(
         trace, name, series
     )
@@ -130,7 +141,7 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
         return Clear()
     if series.steps[-1] < first_full_step(trace, name, series):
         return Clear()  # a mean over a hundred episodes of which few have ended
-    return _finding(name, series, course, LOST.on(trace))
+    return _finding(name, series, course, MIN_RETURN_LOSS.on(trace))
 
 
 def _ends_below_its_best(trace: Trace) -> Finding | None:
@@ -146,13 +157,13 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
     course = course_of(series.values)
     if up(name) < 0 or course.total_gain <= 0:
         return None
-    of_answers = trace.profile in kinds.LANGUAGE or name in SHARES
+    of_answers = trace.profile in kinds.LANGUAGE or name in SHARE_OUTCOMES
     if of_answers and late_answer_loss(series.values) is not None:
         limit = Bound(trend.best - MIN_ANSWER_LOSS, "a fifth of the answers below its best")
-        finding = _finding(name, series, course, LOST.on(trace))
+        finding = _finding(name, series, course, MIN_RETURN_LOSS.on(trace))
         return replace(finding, severity=Severity.WARNING, bound=limit)
     language = trace.profile in kinds.LANGUAGE
-    min_share = LOST.on(trace) if language else MIN_LATE_SHARE
+    min_share = MIN_RETURN_LOSS.on(trace) if language else MIN_LATE_SHARE
     if course.loss < min_share * course.total_gain:
         return None
     return replace(_finding(name, series, course, min_share), severity=Severity.WARNING)
@@ -193,9 +204,9 @@ def _finding(name: str, series: Series, course: Course, lost_share: float) -> Fi
     limit = best - lost_share * course.total_gain
     offset = len(series) - len(course.blocks) * course.width  # a first, ragged block is left out
     after = course.blocks[course.peak :]
-    below = np.flatnonzero(after < best - BEGAN * course.gain)
+    below = np.flatnonzero(after < best - ONSET_LOSS_SHARE * course.gain)
     fell = course.peak + int(below[0]) if len(below) else len(course.blocks) - 1
-    end = float(course.blocks[-LAST:].mean())
+    end = float(course.blocks[-COURSE_END_BLOCKS:].mean())
     step = int(series.steps[offset + course.peak * course.width])
     title = label(name)
     sign = up(name)
@@ -231,6 +242,6 @@ RULE = Rule(
     ),
     explained_by=causes.MECHANISM_RULES,
     verdict="collapsed",
-    thresholds=(LOST, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(MIN_RETURN_LOSS, RETURN_COLLAPSE_PERSISTENCE),
+    persists=RETURN_COLLAPSE_PERSISTENCE,
 )

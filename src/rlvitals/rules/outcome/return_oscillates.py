@@ -47,24 +47,28 @@ from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_course import Course, course_of, falls, is_back
 from rlvitals.types import Series, Trace
 
-PERSISTS = persistence("return-oscillates")
-OFTEN = Threshold("return-oscillates.falls", 2, "times that half of the outcome's range was lost")
+OSCILLATION_PERSISTENCE = persistence("return-oscillates")
+MIN_RETURN_FALLS = Threshold(
+    "return-oscillates.falls", 2, "times that half of the outcome's range was lost"
+)
 LOST = 0.5  # of the gain
-WILD = 3  # falls: two may be one dip on the way up
-LEAST = 40  # points: two a block
+MIN_WILD_FALLS = 3  # falls: two may be one dip on the way up
+MIN_OSCILLATION_POINTS = 40  # points: two a block
 
 
 def check(trace: Trace) -> Answer:
     """Count falls and recoveries; then see where the run ended."""
     trace = prefer_evaluation(trace)
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < LEAST:
-        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+    if picked is None or len(picked[1]) < MIN_OSCILLATION_POINTS:
+        return Undecided(
+            f"fewer than {MIN_OSCILLATION_POINTS} values of the outcome", ("outcome/return",)
+        )
     name, series = picked
     course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
     count = falls(course)
-    if float(np.ptp(course.blocks)) <= material or count < OFTEN.on(trace):
+    if float(np.ptp(course.blocks)) <= material or count < MIN_RETURN_FALLS.on(trace):
         return Clear()
     down = course.loss >= LOST * course.gain and course.gain > 0
     down = (
@@ -72,7 +76,9 @@ def check(trace: Trace) -> Answer:
     )
     # Wherever it ends, what swings so often that nobody can tell a gain was never kept. A dip of
     # one row is no loss: means of few answers scatter so.
-    wild = count >= WILD and falls(course_of(_without_dips(series.values))) >= WILD
+    wild = (
+        count >= MIN_WILD_FALLS and falls(course_of(_without_dips(series.values))) >= MIN_WILD_FALLS
+    )
     wild = wild and verdict_trend(trace).state == "unknown"
     lost = (down or wild) and not succeeds_throughout(trace)
     return _finding(trace, (name, series), course, count, ends_low=lost)
@@ -98,7 +104,7 @@ def _finding(
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=float(count),
-        bound=OFTEN.bound(trace, "default: lost, regained and lost again"),
+        bound=MIN_RETURN_FALLS.bound(trace, "default: lost, regained and lost again"),
         limit_on_curve=False,
         counter=() if ends_low else ("its end is not down",),
     )
@@ -108,7 +114,7 @@ RULE = Rule(
     name="return-oscillates",
     needs=(),
     needs_any=OUTCOME_METRICS,
-    at_least=LEAST,
+    at_least=MIN_OSCILLATION_POINTS,
     check=check,
     doc=__doc__,
     causes=(
@@ -132,6 +138,6 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="unstable",
-    thresholds=(OFTEN, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(MIN_RETURN_FALLS, OSCILLATION_PERSISTENCE),
+    persists=OSCILLATION_PERSISTENCE,
 )

@@ -38,25 +38,25 @@ from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import OF_A_SHARE, label, standing
+from rlvitals.rules.standing import MIN_SHARE_GAIN, label, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import Trend, trend
 from rlvitals.types import Series, Trace
 
-FOLLOWS = Threshold(
+MIN_SUCCESS_CHANGE = Threshold(
     "return-up-success-flat.follows",
-    OF_A_SHARE,
+    MIN_SHARE_GAIN,
     "change of the success rate that must be ruled out, up from it",
     low=-1.0,
     high=1.0,
 )
-SATURATED = Threshold(
+MAX_SUCCESS_RATE = Threshold(
     "return-up-success-flat.saturated",
     0.95,
     "success rate beyond which there is nowhere to go",
     high=1.0,
 )
-LEAST = 20  # values of each
+MIN_SUCCESS_POINTS = 20  # values of each
 
 
 def check(trace: Trace) -> Answer:
@@ -66,8 +66,8 @@ def check(trace: Trace) -> Answer:
         lacks = describe_absence(trace, "no success rate is logged", SUCCESS_RATE)
         return Undecided(lacks, (SUCCESS_RATE.name,))
     name, success = success_metric
-    if len(success) < LEAST:
-        return Undecided(f"{name} has fewer than {LEAST} values", (name,))
+    if len(success) < MIN_SUCCESS_POINTS:
+        return Undecided(f"{name} has fewer than {MIN_SUCCESS_POINTS} values", (name,))
     paid = standing(trace)
     if paid.state == "unknown" or paid.metric == name:
         return Undecided(f"beside {name}, {paid.sentence}", (RETURN.name,))
@@ -75,10 +75,10 @@ def check(trace: Trace) -> Answer:
     first, last = first_last_change(success.values) or (np.nan, np.nan)
     # A reward that was farmed to its maximum has risen too.
     rose = paid.improves and paid.last - paid.first >= paid.material
-    if not rose or last > SATURATED.on(trace) or fit is None or fit.change_low > 0:
+    if not rose or last > MAX_SUCCESS_RATE.on(trace) or fit is None or fit.change_low > 0:
         return Clear()
     scale = max(1.0, float(np.abs(success.values).max()))
-    material = FOLLOWS.bound(trace, "default: five points of a success rate", scale)
+    material = MIN_SUCCESS_CHANGE.bound(trace, "default: five points of a success rate", scale)
     if fit.change_high >= material.value:
         return Undecided(f"{name} scatters too much to say whether it follows")
     answer = _finding(name, success, paid.sentence, (first, last), fit, material)
@@ -128,7 +128,7 @@ RULE = Rule(
     name="return-up-success-flat",
     needs=(),
     needs_any=(RETURN, REWARD, REWARD_MEAN),
-    at_least=LEAST,
+    at_least=MIN_SUCCESS_POINTS,
     check=check,
     doc=__doc__,
     profiles=kinds.WITH_REWARD,
@@ -150,5 +150,5 @@ RULE = Rule(
         "component-dominates",
     ),
     verdict="stalled",
-    thresholds=(FOLLOWS, SATURATED),
+    thresholds=(MIN_SUCCESS_CHANGE, MAX_SUCCESS_RATE),
 )

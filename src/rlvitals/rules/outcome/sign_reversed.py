@@ -71,10 +71,10 @@ from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
-PERSISTS = persistence("sign-reversed")
+SIGN_PERSISTENCE = persistence("sign-reversed")
 MIN_SIGN_POINTS = 20  # of the return and of entropy
 FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns: those of a policy that is hardly trained
-MOST_OF_FALL = 0.75
+MIN_FALL_SHARE = 0.75
 MIN_ENTROPY_THEN = Threshold(
     "sign-reversed.entropy",
     0.75,
@@ -164,7 +164,7 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
     if last - first >= limit.value or above > max_share_above:
         return Clear()
     windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
-    low = np.median(windows, axis=1) <= first - MOST_OF_FALL * (first - last)
+    low = np.median(windows, axis=1) <= first - MIN_FALL_SHARE * (first - last)
     step = int(series.steps[int(low.argmax())])
     before = entropy.until(step).tail(FIRST_POINTS).values
     begins, ends = (
@@ -271,6 +271,6 @@ RULE = Rule(
         "learning-starts-late",
     ),
     verdict="stalled",
-    thresholds=(MIN_ENTROPY_THEN, PERSISTS),
-    persists=PERSISTS,
+    thresholds=(MIN_ENTROPY_THEN, SIGN_PERSISTENCE),
+    persists=SIGN_PERSISTENCE,
 )

@@ -42,17 +42,17 @@ from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, persistence
-from rlvitals.rules.shapes import KL_SPIKE, crowd_at, jumps
+from rlvitals.rules.shapes import KL_SPIKE_LIMITS, crowd_at, jumps
 from rlvitals.rules.standing import label, outcome, standing, up
 from rlvitals.signals.spike import Spike
 from rlvitals.types import Series, Trace
 
 # 3-4 x is ordinary; the floor is twice the usual targets, and then some.
 KL_SPIKE_FACTOR = Threshold(
-    "kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0
+    "kl-spike.factor", KL_SPIKE_LIMITS[0], "x the median of the 50 updates before", low=1.0
 )
 KL_SPIKE_FLOOR = Threshold(
-    "kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set"
+    "kl-spike.floor", KL_SPIKE_LIMITS[1], "KL per update, nats, where no target_kl is set"
 )
 TARGET_KL_FACTOR = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
 MIN_CLIPPED_TOKEN_SHARE = Threshold(

@@ -67,8 +67,8 @@ from rlvitals.rules.rule import (
 )
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import LEAST, standing, way_share
-from rlvitals.rules.untaught import MAX_CHANGED, SAME_ENTROPY, no_movement
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, standing, way_share
+from rlvitals.rules.untaught import ENTROPY_SPAN_BOUND, MAX_CHANGED_ACTIONS, no_movement
 from rlvitals.rules.untrained import find_constant_error
 from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median
@@ -102,8 +102,8 @@ class _EntropyExcess:
 
 
 def _entropy_excess(trace: Trace) -> _EntropyExcess | None:
-    alpha = trace.numbers(ENTROPY_COEF.name, 2 * LEAST)
-    loss = trace.numbers(ENTROPY_COEF_LOSS.name, 2 * LEAST)
+    alpha = trace.numbers(ENTROPY_COEF.name, 2 * MIN_OUTCOME_POINTS)
+    loss = trace.numbers(ENTROPY_COEF_LOSS.name, 2 * MIN_OUTCOME_POINTS)
     source = trace.measured.get(ENTROPY_COEF_LOSS.name)
     if alpha is None or loss is None or source is None or source.framework != "sb3":
         return None
@@ -113,7 +113,7 @@ def _entropy_excess(trace: Trace) -> _EntropyExcess | None:
         log_alpha = np.log(alphas)
         # Nearer to 0, the loss over log alpha is noise.
         usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)
-    if np.count_nonzero(usable) < 2 * LEAST:
+    if np.count_nonzero(usable) < 2 * MIN_OUTCOME_POINTS:
         return None
     excess = loss.values[loss_rows][usable] / log_alpha[usable]
     return _EntropyExcess(steps[usable], alphas[usable], excess)
@@ -230,7 +230,11 @@ def _by_updates(trace: Trace) -> Answer:
 def _by_rate(trace: Trace) -> Finding | None:
     """Judge by a learning rate that is too low to move anything, whatever else is logged."""
     rates = trace.get(LEARNING_RATE.name)
-    if rates is None or len(rates := rates.finite()) < LEAST or trace.profile not in kinds.CONTROL:
+    if (
+        rates is None
+        or len(rates := rates.finite()) < MIN_OUTCOME_POINTS
+        or trace.profile not in kinds.CONTROL
+    ):
         return None
     highest = float(rates.values.max())
     limit = MIN_CONTROL_LEARNING_RATE.bound(trace, "default for control tasks")
@@ -262,13 +266,15 @@ def _gets_nowhere(trace: Trace) -> bool:
 def _by_entropy(trace: Trace) -> Answer:
     """Judge by entropy, where KL and clipping are not logged: a policy that moves changes it."""
     entropy = trace.get(ENTROPY.name)
-    if entropy is None or len(entropy := entropy.finite()) < 2 * LEAST:
+    if entropy is None or len(entropy := entropy.finite()) < 2 * MIN_OUTCOME_POINTS:
         lacks = "nothing tells how far updates went"
-        lacks = describe_absence(trace, lacks, APPROX_KL, CLIP_FRACTION, min_count=LEAST)
+        lacks = describe_absence(
+            trace, lacks, APPROX_KL, CLIP_FRACTION, min_count=MIN_OUTCOME_POINTS
+        )
         return Undecided(lacks, (APPROX_KL.name, CLIP_FRACTION.name))
     level = float(np.abs(entropy.values).max())
     span = float(np.ptp(entropy.values)) / level if level > 0 else 0.0
-    if span > SAME_ENTROPY.value or not level:
+    if span > ENTROPY_SPAN_BOUND.value or not level:
         return Clear()
     sure = no_movement(trace) is not None and not weigh.content(verdict_trend(trace))
     if not (sure or _gets_nowhere(trace)):
@@ -281,7 +287,7 @@ def _by_entropy(trace: Trace) -> Answer:
         began=int(entropy.steps[0]),
         ended=int(entropy.steps[-1]),
         observed=span,
-        bound=SAME_ENTROPY,
+        bound=ENTROPY_SPAN_BOUND,
         limit_on_curve=False,
         evidence=(f"meanwhile {trend.sentence}",) if (trend := standing(trace)).stalls else (),
         causes=("the policy's weights are not trained", "learning rate too low"),
@@ -373,7 +379,7 @@ RULE = Rule(
         MIN_UPDATE_KL,
         MIN_CLIP_FRACTION,
         MIN_CONTROL_LEARNING_RATE,
-        MAX_CHANGED,
+        MAX_CHANGED_ACTIONS,
         persistence("updates-hardly-move", 0.25),
     ),
     persists=persistence("updates-hardly-move", 0.25),  # a slow start is as flat

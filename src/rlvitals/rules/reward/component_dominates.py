@@ -43,10 +43,14 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
-SHARE = Threshold("component-dominates.share", 0.75, "share of all gains that one part makes")
-LEAST = 40  # updates
+MAX_PART_GAIN_SHARE = Threshold(
+    "component-dominates.share", 0.75, "share of all gains that one part makes"
+)
+MIN_PART_UPDATES = 40  # updates
 LOUD = 3.0  # point-to-point noise sd of the part: a smaller gain is none
-AGREES = 0.9  # of the total's variance that the parts must explain for their weights to be believed
+MIN_EXPLAINED_REWARD_SHARE = (
+    0.9  # of the total's variance that the parts must explain for their weights to be believed
+)
 SOLVED = 0.95  # share of right answers
 
 
@@ -62,13 +66,16 @@ class Gain:
 
 def check(trace: Trace) -> Answer:
     """Find the part that makes the gain, then ask what the answer's part does."""
-    primary = [(n, s.finite()) for n, s in list_answer_checks(trace) if len(s.finite()) >= LEAST]
+    primary = [
+        (n, s.finite()) for n, s in list_answer_checks(trace) if len(s.finite()) >= MIN_PART_UPDATES
+    ]
     if not primary:
         return Undecided("no reward part is named for right answers", (COMPONENT.name,))
     parts = {
         name: points
         for name, series in trace.series.items()
-        if name.startswith(f"{COMPONENT.name}/") and len(points := series.finite()) >= LEAST
+        if name.startswith(f"{COMPONENT.name}/")
+        and len(points := series.finite()) >= MIN_PART_UPDATES
     }
     other_names = [n for n in parts if n not in {name for name, _ in primary}]
     gains = _gains(trace, parts)
@@ -76,7 +83,7 @@ def check(trace: Trace) -> Answer:
     best = max((g for g in gains if g.name in other_names), key=lambda g: g.weighted, default=None)
     if best is None and REWARD.name not in trace:
         return Undecided("no other part of the reward is logged", (COMPONENT.name,))
-    if best is None or total <= 0 or best.weighted <= SHARE.on(trace) * total:
+    if best is None or total <= 0 or best.weighted <= MAX_PART_GAIN_SHARE.on(trace) * total:
         return _clear_if_complete(trace, parts)
     if not _rises(parts[best.name], best):
         return _clear_if_complete(trace, parts)
@@ -109,12 +116,14 @@ def _weights(trace: Trace, parts: dict[str, Series]) -> dict[str, float]:
     if total is None:
         return {}
     steps, (y, *columns) = shared_rows([total.finite(), *parts.values()])
-    if len(steps) < LEAST:
+    if len(steps) < MIN_PART_UPDATES:
         return {}
     design = np.column_stack((*columns, np.ones(len(steps))))
     weights = np.linalg.lstsq(design, y)[0]
     residual = y - design @ weights
-    if float(residual @ residual) > (1 - AGREES) * float(np.square(y - y.mean()).sum()):
+    if float(residual @ residual) > (1 - MIN_EXPLAINED_REWARD_SHARE) * float(
+        np.square(y - y.mean()).sum()
+    ):
         return {}
     return {name: float(w) for name, w in zip(parts, weights, strict=False)}
 
@@ -152,7 +161,7 @@ def _judge(trace: Trace, primary: tuple[str, Series], best: Gain, share: float) 
         began=int(trace[best.name].finite().steps[0]),
         ended=int(series.steps[-1]),
         observed=share,
-        bound=SHARE.bound(trace, "default: share of all gains"),
+        bound=MAX_PART_GAIN_SHARE.bound(trace, "default: share of all gains"),
         limit_on_curve=False,
         evidence=(shown_trend.sentence,),
     )
@@ -162,7 +171,7 @@ RULE = Rule(
     name="component-dominates",
     needs=(),
     needs_any=(COMPONENT,),
-    at_least=LEAST,
+    at_least=MIN_PART_UPDATES,
     check=check,
     doc=__doc__,
     causes=(
@@ -176,5 +185,5 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=("judge-outage", "learning-rate-jump"),
-    thresholds=(SHARE,),
+    thresholds=(MAX_PART_GAIN_SHARE,),
 )

@@ -66,7 +66,7 @@ from rlvitals.rules.rule import (
     Undecided,
     persistence,
 )
-from rlvitals.rules.shapes import LASTING
+from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, label, standing
 from rlvitals.rules.untaught import at_top, lifeless
@@ -74,17 +74,19 @@ from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
 from rlvitals.types import Profile, Series, Trace
 
-UPDATES = 10
-LEAST = Threshold(
+MIN_REWARD_POINTS = 10
+MIN_CONSTANT_UPDATES = Threshold(
     "constant-reward.updates",
-    float(UPDATES),
+    float(MIN_REWARD_POINTS),
     "updates over which rewards do not differ",
-    low=UPDATES,
+    low=MIN_REWARD_POINTS,
 )
-PART = 40  # updates: a part may need as long to be found by chance
-NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
-WANTED = (GROUP_STD, SCORE_STD, STD, SCORE, RETURN, REWARD)
-SPREADS, LEVELS = (tuple(metric.name for metric in half) for half in (WANTED[:3], WANTED[3:]))
+MIN_DEAD_UPDATES = 40  # updates: a part may need as long to be found by chance
+MIN_EQUAL_SHARE = 0.9  # of ten: one odd sample in a batch does not make a signal
+PAY_METRICS = (GROUP_STD, SCORE_STD, STD, SCORE, RETURN, REWARD)
+SPREAD_NAMES, LEVEL_NAMES = (
+    tuple(metric.name for metric in half) for half in (PAY_METRICS[:3], PAY_METRICS[3:])
+)
 SOLVED = 0.95  # share of right answers
 SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
@@ -98,7 +100,7 @@ def check(trace: Trace) -> Answer:
 def _nothing(trace: Trace) -> Finding | None:
     """Find returns of 0 where every step pays: no healthy run has them, however it learns."""
     pay = step_reward(trace)
-    if pay is None or len(pay.points_without_reward) < LEAST.on(trace):
+    if pay is None or len(pay.points_without_reward) < MIN_CONSTANT_UPDATES.on(trace):
         return None
     no_reward, break_index = pay.points_without_reward, pay.broke
     onset_step = no_reward.steps[0] if break_index is None else pay.share.steps[break_index]
@@ -113,7 +115,10 @@ def _nothing(trace: Trace) -> Finding | None:
 def _stuck(trace: Trace) -> Finding | None:
     """Find returns that random actions do not change: every episode costs the same."""
     name = next((n for n in (RETURN.name, REWARD.name) if n in trace), "")
-    series, epsilon = trace.numbers(name, UPDATES), trace.numbers(EPSILON.name, UPDATES)
+    series, epsilon = (
+        trace.numbers(name, MIN_REWARD_POINTS),
+        trace.numbers(EPSILON.name, MIN_REWARD_POINTS),
+    )
     if series is None or epsilon is None or too_early(trace):
         return None
     value = float(series.values[-1])
@@ -121,9 +126,9 @@ def _stuck(trace: Trace) -> Finding | None:
     first = int(different[-1]) + 1 if len(different) else 0
     count = len(series) - first
     episodes = count * episodes_per_point(trace, name, series)
-    few = count < 3 or episodes < UPDATES  # rows
+    few = count < 3 or episodes < MIN_REWARD_POINTS  # rows
     # A lost game pays -1 many times in a row.
-    if value > -UPDATES or value != np.rint(value) or not first or few:
+    if value > -MIN_REWARD_POINTS or value != np.rint(value) or not first or few:
         return None
     start, end = int(series.steps[first]), int(series.steps[-1])
     random = epsilon.since(start).values
@@ -137,7 +142,7 @@ def _stuck(trace: Trace) -> Finding | None:
         began=start,
         ended=end,
         observed=episodes,
-        bound=Bound(UPDATES, "default: so many episodes"),
+        bound=Bound(MIN_REWARD_POINTS, "default: so many episodes"),
         limit_on_curve=False,
         causes=(
             "every episode runs to its time limit: the policy goes round in circles",
@@ -149,14 +154,20 @@ def _stuck(trace: Trace) -> Finding | None:
 
 def _tail(trace: Trace) -> Finding | None:
     """Find an outcome that varied, fell, and has been one number ever since."""
-    outcomes = [(n, s.finite()) for n in LEVELS if (s := trace.get(n)) is not None]
-    name, series = next(((n, s) for n, s in outcomes if len(s) >= 2 * UPDATES), ("", None))
+    outcomes = [(n, s.finite()) for n in LEVEL_NAMES if (s := trace.get(n)) is not None]
+    name, series = next(
+        ((n, s) for n, s in outcomes if len(s) >= 2 * MIN_REWARD_POINTS), ("", None)
+    )
     if series is None:
         return None
     varied = np.flatnonzero(series.values != series.values[-1])
     first = int(varied[-1]) + 1 if len(varied) else 0
     count = len(series) - first
-    if not first or count < LEAST.on(trace) or series.values[-1] > series.values.min():
+    if (
+        not first
+        or count < MIN_CONSTANT_UPDATES.on(trace)
+        or series.values[-1] > series.values.min()
+    ):
         return None
     if _by_chance(series.values, first):
         return None
@@ -188,7 +199,7 @@ def _dead_part(trace: Trace) -> Finding | None:
     parts = {
         name: points
         for name, series in trace.family(COMPONENT.name).items()
-        if len(points := series.finite()) >= PART
+        if len(points := series.finite()) >= MIN_DEAD_UPDATES
     }
     dead = [name for name, series in parts.items() if np.ptp(series.values) == 0]
     if trace.profile is Profile.SCHEDULER_PPO:  # a part without weight, or nothing to take off
@@ -208,7 +219,7 @@ def _dead_part(trace: Trace) -> Finding | None:
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=value,
-        bound=Bound(PART, "default: so many updates"),
+        bound=Bound(MIN_DEAD_UPDATES, "default: so many updates"),
         limit_on_curve=False,
         evidence=other_dead,
         causes=(
@@ -224,11 +235,13 @@ def _judge_run(trace: Trace) -> Answer:
     picked = _constant(trace)
     if picked is None:
         lacks = "no spread of rewards and no outcome is logged"
-        return Undecided(describe_absence(trace, lacks, *WANTED, min_count=UPDATES), (STD.name,))
+        return Undecided(
+            describe_absence(trace, lacks, *PAY_METRICS, min_count=MIN_REWARD_POINTS), (STD.name,)
+        )
     name, series, (first, last) = picked
     count = last - first + 1
-    lasts = last == len(series) - 1 or count >= LASTING * len(series)
-    if count < LEAST.on(trace) or not lasts:
+    lasts = last == len(series) - 1 or count >= MIN_LASTING_SHARE * len(series)
+    if count < MIN_CONSTANT_UPDATES.on(trace) or not lasts:
         return Clear()
     first_step, last_step = int(series.steps[first]), int(series.steps[last])
     # A mean over episodes stands still while equal ones leave and join it: only once it holds
@@ -247,12 +260,12 @@ def _judge_run(trace: Trace) -> Answer:
 def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
     """Return the series to judge with the stretch over which it is constant."""
     language = trace.profile in kinds.LANGUAGE
-    names = [*(SPREADS if language else ()), *LEVELS]
-    logged = [(n, s) for n in names if (s := trace.numbers(n, UPDATES)) is not None]
+    names = [*(SPREAD_NAMES if language else ()), *LEVEL_NAMES]
+    logged = [(n, s) for n in names if (s := trace.numbers(n, MIN_REWARD_POINTS)) is not None]
     if not logged:
         return None
     name, series = logged[0]
-    equal = series.values == 0 if name in SPREADS else _repeats(series.values)
+    equal = series.values == 0 if name in SPREAD_NAMES else _repeats(series.values)
     return name, series, _stays(equal)
 
 
@@ -264,16 +277,16 @@ def _repeats(values: np.ndarray) -> np.ndarray:
 
 def _stays(equal: np.ndarray) -> tuple[int, int]:
     """Return the first and last index of the stretch; a single exception does not end it."""
-    span = stays_above(equal.astype(np.float64), 0.5, UPDATES, NEARLY)
+    span = stays_above(equal.astype(np.float64), 0.5, MIN_REWARD_POINTS, MIN_EQUAL_SHARE)
     # Windows that qualify may lie apart: rewards of 0 and 1 differ, however rare a 1 is.
-    if span is None or float(equal[span[0] : span[1] + 1].mean()) < NEARLY:
+    if span is None or float(equal[span[0] : span[1] + 1].mean()) < MIN_EQUAL_SHARE:
         return 0, -1
     return span
 
 
 def _at_its_top(name: str, series: Series, first: int) -> bool:
     """See a level that was climbed to: lower before, and never higher."""
-    if name in SPREADS or first == 0:
+    if name in SPREAD_NAMES or first == 0:
         return False
     return bool(series.values[first] == series.values.max() > series.values[:first].mean())
 
@@ -284,7 +297,7 @@ def _finding(
     trend = standing(trace, since=between[0])
     evidence, counter = sides(trend)
     value = float(series.until(between[1]).values[-1])
-    spread = name in SPREADS
+    spread = name in SPREAD_NAMES
     text = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
     ends_earlier = not spread and bool((series.since(between[1] + 1).values > value).any())
@@ -313,7 +326,7 @@ def _finding(
         began=between[0],
         ended=between[1],
         observed=float(count),
-        bound=LEAST.bound(trace, "default: so many in a row"),
+        bound=MIN_CONSTANT_UPDATES.bound(trace, "default: so many in a row"),
         limit_on_curve=False,
         evidence=evidence,
         counter=counter,
@@ -328,7 +341,7 @@ def _starts_flat(
     Returns at the floor of a sparse task, before the first success, and at the top of a task whose
     training was resumed are constant rewards to a log that does not name the task.
     """
-    if trace.profile in kinds.LANGUAGE or name not in LEVELS:
+    if trace.profile in kinds.LANGUAGE or name not in LEVEL_NAMES:
         return ()
     first, reason = int(np.searchsorted(series.steps, began)), too_early(trace)
     if not reason:
@@ -361,7 +374,7 @@ RULE = Rule(
     name="constant-reward",
     needs=(),
     needs_any=(STD, GROUP_STD, SCORE_STD, SCORE, RETURN, REWARD),
-    at_least=UPDATES,
+    at_least=MIN_REWARD_POINTS,
     check=check,
     doc=__doc__,
     profiles=kinds.WITH_REWARD,
@@ -395,6 +408,6 @@ RULE = Rule(
         "judge-outage",
     ),
     verdict="stalled",
-    thresholds=(LEAST, persistence("constant-reward")),
+    thresholds=(MIN_CONSTANT_UPDATES, persistence("constant-reward")),
     persists=persistence("constant-reward"),
 )

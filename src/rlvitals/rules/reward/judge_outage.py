@@ -53,19 +53,23 @@ from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 from rlvitals.types import Series, Trace
 
-ERRORS = Threshold("judge-outage.errors", 0.2, "share of rollouts that end in an error")
-UPDATES = Threshold("judge-outage.updates", 3.0, "successive updates without real rewards")
+MAX_ROLLOUT_ERROR_SHARE = Threshold(
+    "judge-outage.errors", 0.2, "share of rollouts that end in an error"
+)
+MIN_OUTAGE_UPDATES = Threshold(
+    "judge-outage.updates", 3.0, "successive updates without real rewards"
+)
 WINDOW = 10  # updates
 WHOLE = 0.9  # of the rows outside the gap hold the reward: it is logged in every row
 FAR = 4.0  # sd of the updates before
-BEFORE = 20  # updates that tell the level before
-AROUND = 5  # updates on either side of the onset
+LEVEL_BEFORE_UPDATES = 20  # updates that tell the level before
+ONSET_UPDATES = 5  # updates on either side of the onset
 MOVED = 4.0  # sd of a mean of so many updates
 QUARTER = 0.25  # of the way from the default to the level before
-LONG = 0.1  # share of the run
+MIN_LONG_OUTAGE_SHARE = 0.1  # share of the run
 NEARLY_ALL = 0.9  # of the rollouts
 # What a policy moves before it can earn less.
-STEADY = (
+POLICY_MOVEMENT_NAMES = (
     ENTROPY.name,
     LENGTH_MEAN.name,
     KL_TO_REFERENCE.name,
@@ -109,14 +113,14 @@ def check(trace: Trace) -> Answer:
 def _errors(trace: Trace) -> Finding | None:
     for metric in (ERROR_SHARE, ABORTED_SHARE):
         shares = trace.get(metric.name)
-        limit = ERRORS.on(trace)
+        limit = MAX_ROLLOUT_ERROR_SHARE.on(trace)
         stretch = above(shares, limit, WINDOW) if shares is not None else None
         if shares is None or stretch is None:
             continue
         level = stretch.middle(shares)
         trend = learning_trend(trace, since=stretch.start)
         evidence, counter = sides(trend)
-        lasts = stretch.goes_on or (stretch.share >= LONG and not content(trend))
+        lasts = stretch.goes_on or (stretch.share >= MIN_LONG_OUTAGE_SHARE and not content(trend))
         is_total = stretch.goes_on and level >= NEARLY_ALL
         return Finding(
             f"{level:.0%} of rollouts end in an error, {stretch.worst:.0%} at worst",
@@ -125,7 +129,7 @@ def _errors(trace: Trace) -> Finding | None:
             began=stretch.start,
             ended=stretch.end,
             observed=level,
-            bound=ERRORS.bound(trace, "default"),
+            bound=MAX_ROLLOUT_ERROR_SHARE.bound(trace, "default"),
             evidence=evidence,
             counter=counter,
         )
@@ -134,7 +138,7 @@ def _errors(trace: Trace) -> Finding | None:
 
 def _missing(trace: Trace, name: str) -> Outage | None:
     """Find rows that hold the rest of an update and no reward."""
-    rows = next((trace[n] for n in STEADY if n in trace), None)
+    rows = next((trace[n] for n in POLICY_MOVEMENT_NAMES if n in trace), None)
     if rows is None:
         return None
     steps = np.unique(rows.steps)
@@ -145,7 +149,7 @@ def _missing(trace: Trace, name: str) -> Outage | None:
     first, last = stretch
     count = last - first + 1
     other_rows = np.concatenate((has[:first], has[last + 1 :]))
-    if count < UPDATES.on(trace) or first == 0 or other_rows.mean() < WHOLE:
+    if count < MIN_OUTAGE_UPDATES.on(trace) or first == 0 or other_rows.mean() < WHOLE:
         return None
     return Outage(
         name,
@@ -173,7 +177,7 @@ def _default(trace: Trace, name: str) -> Outage | None:
     """Find a sudden stretch in which every response earns the same number."""
     series = trace[name].finite()
     values = series.values
-    if len(values) < BEFORE // 2 + UPDATES.on(trace):
+    if len(values) < LEVEL_BEFORE_UPDATES // 2 + MIN_OUTAGE_UPDATES.on(trace):
         return None
     atom = _longest_value(values)
     stretch = _longest((values == atom) & _uniform(trace, name, series), series.steps)
@@ -181,8 +185,8 @@ def _default(trace: Trace, name: str) -> Outage | None:
         return None
     first, last = stretch
     count = last - first + 1
-    values_before = series.where(slice(max(0, first - BEFORE), first)).values
-    if count < UPDATES.on(trace) or len(values_before) < BEFORE // 2:
+    values_before = series.where(slice(max(0, first - LEVEL_BEFORE_UPDATES), first)).values
+    if count < MIN_OUTAGE_UPDATES.on(trace) or len(values_before) < LEVEL_BEFORE_UPDATES // 2:
         return None
     level, spread = median(values_before) or 0.0, robust_sd(values_before) or 0.0
     # Gone in one update, from where it had never been near: what sinks over several, or touches
@@ -230,16 +234,16 @@ def _uniform(trace: Trace, name: str, series: Series) -> NDArray[np.bool_]:
 def _policy_moves(trace: Trace, step: int) -> bool | None:
     """Tell whether what a policy moves had moved by `step`; None where nothing tells."""
     answer = None
-    for name in STEADY:
+    for name in POLICY_MOVEMENT_NAMES:
         if name not in trace:
             continue
         series = trace[name].finite()
         index = int(np.searchsorted(series.steps, step))
         values_before, after = (
-            series.values[max(0, index - BEFORE) : index],
+            series.values[max(0, index - LEVEL_BEFORE_UPDATES) : index],
             series.values[index : index + 2],
         )
-        if len(values_before) < 2 * AROUND or not len(after):
+        if len(values_before) < 2 * ONSET_UPDATES or not len(after):
             continue
         answer = bool(answer)
         noise = max(noise_sd(values_before) or 0.0, robust_sd(values_before) or 0.0)
@@ -260,7 +264,7 @@ def _drop(trace: Trace, name: str) -> Finding | None:
     if slower is None:
         return None
     near = np.searchsorted(series.steps, int(times.steps[slower.index]))
-    if abs(int(near) - change.index) > AROUND or _policy_moves(trace, step) is not False:
+    if abs(int(near) - change.index) > ONSET_UPDATES or _policy_moves(trace, step) is not False:
         return None
     trend = learning_trend(trace, since=step)
     evidence, counter = sides(trend)
@@ -287,7 +291,7 @@ def _finding(trace: Trace, out: Outage) -> Finding:
     }
     trend = learning_trend(replace(trace, series=other_series))
     evidence, counter = sides(trend)
-    lasts = out.goes_on or (out.share >= LONG and not content(trend))
+    lasts = out.goes_on or (out.share >= MIN_LONG_OUTAGE_SHARE and not content(trend))
     ending = "" if out.goes_on else "; it comes back afterwards"
     return Finding(
         f"{out.description} in {out.updates} successive updates{ending}",
@@ -296,7 +300,7 @@ def _finding(trace: Trace, out: Outage) -> Finding:
         began=out.first_step,
         ended=out.last_step,
         observed=out.value,
-        bound=UPDATES.bound(trace, "default: successive updates"),
+        bound=MIN_OUTAGE_UPDATES.bound(trace, "default: successive updates"),
         limit_on_curve=False,
         evidence=(*out.evidence, *evidence),
         counter=counter,
@@ -322,5 +326,5 @@ RULE = Rule(
         "take up again at the checkpoint before this step",
     ),
     profiles=kinds.LANGUAGE,
-    thresholds=(ERRORS, UPDATES),
+    thresholds=(MAX_ROLLOUT_ERROR_SHARE, MIN_OUTAGE_UPDATES),
 )

@@ -34,14 +34,14 @@ from rlvitals.rules.shapes import Stretch, above, start
 from rlvitals.rules.standing import outcome, standing
 from rlvitals.types import Series, Trace
 
-FACTOR = Threshold(
+SPREAD_FACTOR = Threshold(
     "reward-spread-grows.factor",
     5.0,
     "x the spread at the start, the level's growth taken out",
     low=1.0,
 )
 WINDOW = 10  # updates
-TAIL = 8.0  # standard deviations: the largest of a thousand normal rewards is at 3.2
+MIN_TAIL_SD = 8.0  # standard deviations: the largest of a thousand normal rewards is at 3.2
 
 
 def check(trace: Trace) -> Answer:
@@ -50,8 +50,8 @@ def check(trace: Trace) -> Answer:
     first = start(spread)
     if not first:
         return Undecided("rewards did not scatter at the start: there is nothing to compare with")
-    origin = f"{FACTOR.on(trace):g} x this run's start, the level's growth taken out"
-    limit = FACTOR.bound(trace, origin, max(1.0, _growth(trace)) * first)
+    origin = f"{SPREAD_FACTOR.on(trace):g} x this run's start, the level's growth taken out"
+    limit = SPREAD_FACTOR.bound(trace, origin, max(1.0, _growth(trace)) * first)
     stretch = above(spread, limit.value, WINDOW)
     if stretch is None:
         return _tail(trace, spread) or Clear()
@@ -84,13 +84,13 @@ def _tail(trace: Trace, spread: Series) -> Finding | None:
         first = start(far)
         if not first:
             continue
-        limit = FACTOR.on(trace) * first
-        long = np.where(far.values > TAIL * scale, far.values, 0.0)
+        limit = SPREAD_FACTOR.on(trace) * first
+        long = np.where(far.values > MIN_TAIL_SD * scale, far.values, 0.0)
         stretch = above(Series(far.steps, far.times, long), limit, WINDOW)
         if stretch is not None:
             end = "highest" if name == MAX.name else "lowest"
-            origin = f"{FACTOR.on(trace):g} x its distance at the start, and {TAIL:g} deviations"
-            return _long(name, end, stretch, first, FACTOR.bound(trace, origin, first))
+            origin = f"{SPREAD_FACTOR.on(trace):g} x its distance at the start, and {MIN_TAIL_SD:g} deviations"
+            return _long(name, end, stretch, first, SPREAD_FACTOR.bound(trace, origin, first))
     return None
 
 
@@ -126,5 +126,5 @@ RULE = Rule(
     profiles=kinds.WITH_REWARD,
     causes=("a few extreme rewards", "a reward model far from the data it was trained on"),
     remedies=("look at the samples with extreme rewards", "clip rewards or transform them by rank"),
-    thresholds=(FACTOR,),
+    thresholds=(SPREAD_FACTOR,),
 )

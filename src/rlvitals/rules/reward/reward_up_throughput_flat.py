@@ -36,12 +36,12 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
 
-GAIN = Threshold(
+MIN_THROUGHPUT_GAIN = Threshold(
     "reward-up-throughput-flat.gain", 0.05, "gain of throughput, as a part of what it was", low=-1.0
 )
-RELIEF = 0.10  # of the latency
+MIN_RELIEF = 0.10  # of the latency
 SERVED = 0.85  # of what arrives; the rest is still in the cluster
-LEAST = 20
+MIN_LATENCY_POINTS = 20
 
 
 def check(trace: Trace) -> Answer:
@@ -64,13 +64,13 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"latency {lacks}: it may be what improved", (LATENCY.name,))
     step = _frozen_since(latency.finite())
     # Where nearly all that arrives is served, throughput cannot rise: latency must not have either.
-    longest = 1 + RELIEF if _serves_all(trace, levels[1]) else 1 - RELIEF
-    if gain > GAIN.on(trace) or (waits[1] < longest * waits[0] and step is None):
+    longest = 1 + MIN_RELIEF if _serves_all(trace, levels[1]) else 1 - MIN_RELIEF
+    if gain > MIN_THROUGHPUT_GAIN.on(trace) or (waits[1] < longest * waits[0] and step is None):
         return Clear()
     masked = () if step is None else (f"latency repeats {waits[1]:g} exactly since step {step:,}",)
     course = None if masked else trend(latency.values)
     # Latency swings for long: that it fell by a tenth must be ruled out, not merely be unseen.
-    proven = bool(masked) or (course is not None and course.change_low > -RELIEF * waits[0])
+    proven = bool(masked) or (course is not None and course.change_low > -MIN_RELIEF * waits[0])
     return Finding(
         f"{paid.sentence}, but throughput does not follow: {levels[0]:.3g} to {levels[1]:.3g}",
         severity=Severity.WARNING if proven else Severity.NOTE,
@@ -78,7 +78,7 @@ def check(trace: Trace) -> Answer:
         began=int(served.steps[0]) if step is None else step,
         ended=int(served.steps[-1]),
         observed=gain,
-        bound=GAIN.bound(trace, "default: 5 % more throughput"),
+        bound=MIN_THROUGHPUT_GAIN.bound(trace, "default: 5 % more throughput"),
         limit_on_curve=False,
         evidence=(*masked, f"latency goes {waits[0]:.3g} to {waits[1]:.3g}"),
         counter=() if proven else ("latency is too noisy to say that it did not fall",),
@@ -97,14 +97,14 @@ def _frozen_since(latency: Series) -> int | None:
     """Return the step from which latency repeats one value to the end, over a fifth of the run."""
     moved = np.flatnonzero(np.diff(latency.values) != 0)
     first = int(moved[-1]) + 1 if len(moved) else 0
-    lasting = len(latency) - first >= max(LEAST, len(latency) // 5)
+    lasting = len(latency) - first >= max(MIN_LATENCY_POINTS, len(latency) // 5)
     return int(latency.steps[first]) if lasting else None
 
 
 RULE = Rule(
     name="reward-up-throughput-flat",
     needs=(THROUGHPUT,),
-    at_least=LEAST,
+    at_least=MIN_LATENCY_POINTS,
     check=check,
     doc=__doc__,
     causes=("a reward term pays without serving anybody faster", "a latency penalty is masked"),
@@ -115,5 +115,5 @@ RULE = Rule(
     ),
     profiles=(Profile.SCHEDULER_PPO,),
     explained_by=("action-collapse",),
-    thresholds=(GAIN,),
+    thresholds=(MIN_THROUGHPUT_GAIN,),
 )

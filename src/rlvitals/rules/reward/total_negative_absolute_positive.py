@@ -28,42 +28,46 @@ from rlvitals.metrics.catalogue.reward import ABSOLUTE, COMPONENT, DELTA, MEAN, 
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
-from rlvitals.rules.shapes import LASTING
+from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.rules.standing import standing
 from rlvitals.types import Profile, Series, Trace
 
-GOES_ON = Threshold(
+MIN_LASTING_NEGATIVE_SHARE = Threshold(
     "total-negative-absolute-positive.lasting",
-    LASTING,
+    MIN_LASTING_SHARE,
     "share of the run, where it goes on at the end",
     high=1.0,
 )
-MOSTLY = Threshold(
+MIN_PAST_NEGATIVE_SHARE = Threshold(
     "total-negative-absolute-positive.share",
     0.5,
     "share of the run, where it is over by the end",
     high=1.0,
 )
-TOTALS = (REWARD, STEP, MEAN)
-WINDOWS = 12  # of the run: short enough to date it, long enough that single rewards do not matter
+TOTAL_REWARDS = (REWARD, STEP, MEAN)
+REWARD_WINDOWS = (
+    12  # of the run: short enough to date it, long enough that single rewards do not matter
+)
 LEAST = 5  # numbers in each
 
 
 def check(trace: Trace) -> Answer:
     """Compare the signs of the two, window by window."""
-    name = next(metric.name for metric in TOTALS if metric.name in trace)
+    name = next(metric.name for metric in TOTAL_REWARDS if metric.name in trace)
     paid = trace[name].finite()
     score = trace[ABSOLUTE.name].finite()
     steps = np.concatenate((paid.steps, score.steps))
     first, last = int(steps.min()), int(steps.max())
-    edges = np.linspace(first, last + 1, WINDOWS + 1)
+    edges = np.linspace(first, last + 1, REWARD_WINDOWS + 1)
     total, absolute = _means(paid, edges), _means(score, edges)
     finite = np.isfinite(total) & np.isfinite(absolute)
-    if finite.sum() < WINDOWS // 2:
+    if finite.sum() < REWARD_WINDOWS // 2:
         return Undecided("too few rewards to compare over the run", (name, ABSOLUTE.name))
     mask = finite & (total < 0) & (absolute > 0)
     share = mask.sum() / finite.sum()
-    if not mask.any() or share < (GOES_ON.on(trace) if mask[-1] else MOSTLY.on(trace)):
+    if not mask.any() or share < (
+        MIN_LASTING_NEGATIVE_SHARE.on(trace) if mask[-1] else MIN_PAST_NEGATIVE_SHARE.on(trace)
+    ):
         return Clear()
     negative_windows = np.flatnonzero(mask)
     onset_step = int(np.ceil(edges[negative_windows[0]]))
@@ -88,9 +92,9 @@ def _means(
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Average a series over windows of steps; NaN where a window holds too few points."""
     inside = np.digitize(series.steps, edges) - 1
-    counts = np.bincount(inside, minlength=WINDOWS)[:WINDOWS]
-    sums = np.bincount(inside, weights=series.values, minlength=WINDOWS)[:WINDOWS]
-    enough = counts >= min(LEAST, len(series) // WINDOWS or 1)
+    counts = np.bincount(inside, minlength=REWARD_WINDOWS)[:REWARD_WINDOWS]
+    sums = np.bincount(inside, weights=series.values, minlength=REWARD_WINDOWS)[:REWARD_WINDOWS]
+    enough = counts >= min(LEAST, len(series) // REWARD_WINDOWS or 1)
     return np.where(enough, sums / np.maximum(counts, 1), np.nan)
 
 
@@ -116,8 +120,8 @@ def _lowest_part(trace: Trace) -> tuple[str, ...]:
 RULE = Rule(
     name="total-negative-absolute-positive",
     needs=(ABSOLUTE,),
-    needs_any=TOTALS,
-    at_least=WINDOWS,
+    needs_any=TOTAL_REWARDS,
+    at_least=REWARD_WINDOWS,
     check=check,
     doc=__doc__,
     causes=("the delta part's penalty for getting worse is too heavy", "another penalty dominates"),
@@ -126,5 +130,5 @@ RULE = Rule(
         "raise {reward_beta:beta}, the weight of what got better",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
-    thresholds=(GOES_ON, MOSTLY),
+    thresholds=(MIN_LASTING_NEGATIVE_SHARE, MIN_PAST_NEGATIVE_SHARE),
 )

@@ -47,7 +47,7 @@ from rlvitals.rules.derived_series import (
     temperature_lag,
 )
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import LASTING, Stretch, below, start
+from rlvitals.rules.shapes import MIN_LASTING_SHARE, Stretch, below, start
 from rlvitals.rules.standing import standing
 from rlvitals.signals.lagged import Lagged
 from rlvitals.signals.level import first_last_change
@@ -85,7 +85,7 @@ def check(trace: Trace) -> Answer:
     limit = MIN_CUT_DEPTH.bound(trace, "default, between its base and its lowest")
     cut = base - limit.value * (base - floor.value)
     stretch = below(temperature, cut, TEMPERATURE_WINDOW)
-    if stretch is None or stretch.share < LASTING:
+    if stretch is None or stretch.share < MIN_LASTING_SHARE:
         return Clear()
     loads = _loads(trace, temperature)
     if not loads:

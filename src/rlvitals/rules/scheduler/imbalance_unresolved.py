@@ -30,7 +30,7 @@ from rlvitals.metrics.catalogue.scheduler import BALANCE_PENALTY
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
-from rlvitals.rules.workload import SPEEDS, Optimum, latest_shares, misplaced_share, optimum
+from rlvitals.rules.workload import SPEEDS_SETTING, Optimum, latest_shares, misplaced_share, optimum
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Trace
 
@@ -84,7 +84,7 @@ def _against_the_best(trace: Trace) -> tuple[bool, Sentences]:
     shares = latest_shares(trace)
     best = optimum(trace, len(shares))
     if best is None:
-        return False, (f"replicas are taken as equal: no {SPEEDS} is set",)
+        return False, (f"replicas are taken as equal: no {SPEEDS_SETTING} is set",)
     distance = misplaced_share(shares, best) if shares else None
     if distance is None or not best.known:
         return False, (best.assumption,)

@@ -42,13 +42,13 @@ from rlvitals.metrics.catalogue.throughput import (
     TOKENS,
 )
 from rlvitals.rules import kinds
-from rlvitals.rules.pace import LEAST, SLOWER, Pace, by_rate, pace, slow_since
+from rlvitals.rules.pace import MIN_PACE_WINDOWS, SLOW_PACE_FACTOR, Pace, by_rate, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
 MAX_DROPPED_SPEED = Threshold(
-    "throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0
+    "throughput-drop.speed", SLOW_PACE_FACTOR, "part of the run's own speed before", high=1.0
 )
 # Of 800 recorded runs six fell to 0.61-0.67 of their speed for the machine's sake alone.
 SEVERE_DROPPED_SPEED = Threshold(
@@ -74,7 +74,7 @@ def check(trace: Trace) -> Answer:
     firsts = [int(s.steps[0]) for s in logged if len(s)]
     counter, unit = _work_counter(trace)
     speed = pace(trace.since(min(firsts)) if firsts else trace, counter)
-    if speed is None or len(speed.rates) < LEAST:
+    if speed is None or len(speed.rates) < MIN_PACE_WINDOWS:
         return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
     split = slow_since(speed, MAX_DROPPED_SPEED.on(trace))
     if split is None:
@@ -170,7 +170,7 @@ def _work_counter(trace: Trace) -> tuple[Series | None, str]:
 def _enough_points(trace: Trace, name: str) -> Series | None:
     logged = trace.get(name)
     points = None if logged is None else logged.finite()
-    return points if points is not None and len(points) > LEAST else None
+    return points if points is not None and len(points) > MIN_PACE_WINDOWS else None
 
 
 def _speed_curve(speed: Pace) -> Series:

@@ -28,14 +28,22 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import UPDATES
 from rlvitals.metrics.catalogue.throughput import PHASE_SHARE, PHASE_TIME
-from rlvitals.rules.pace import LEAST, SLOWER, WARM_UP, WINDOWS, Pace, pace, slow_since
+from rlvitals.rules.pace import (
+    MIN_PACE_WINDOWS,
+    PACE_WINDOWS,
+    SLOW_PACE_FACTOR,
+    WARM_UP_SHARE,
+    Pace,
+    pace,
+    slow_since,
+)
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
 MAX_SLOWED_SPEED = Threshold(
-    "updates-slow.speed", SLOWER, "part of the run's own speed before", high=1.0
+    "updates-slow.speed", SLOW_PACE_FACTOR, "part of the run's own speed before", high=1.0
 )
 MAX_COLLECTING_SHARE = Threshold(
     "updates-slow.waiting", 0.5, "share of the time that collecting data takes", high=1.0
@@ -59,8 +67,8 @@ def _waits(trace: Trace) -> Answer | None:
     if split is None:
         return None
     name, collecting = split
-    collecting = collecting.since(int(collecting.steps[int(WARM_UP * len(collecting))]))
-    width = max(len(collecting) // WINDOWS, 1)
+    collecting = collecting.since(int(collecting.steps[int(WARM_UP_SHARE * len(collecting))]))
+    width = max(len(collecting) // PACE_WINDOWS, 1)
     shares = block_means(collecting.values, width)
     steps = collecting.steps[::-width][::-1][-len(shares) :]
     slow_index = slow_since(Pace(steps, 1 - shares, np.nan), MAX_SLOWED_SPEED.on(trace))
@@ -100,7 +108,7 @@ def _collecting_share(trace: Trace) -> tuple[str, Series] | None:
     first = phases[collect].where(np.isin(phases[collect].steps, phases[learn].steps))
     second = phases[learn].where(np.isin(phases[learn].steps, phases[collect].steps))
     total = first.values + second.values
-    if len(first) != len(second) or len(first) < LEAST or not (total > 0).all():
+    if len(first) != len(second) or len(first) < MIN_PACE_WINDOWS or not (total > 0).all():
         return None
     return f"{name}/{collect}", Series(first.steps, first.times, first.values / total)
 
@@ -115,7 +123,7 @@ def _find_longest_phase(phases: Mapping[str, Series], names: tuple[str, ...]) ->
 def _slower_updates(trace: Trace) -> Answer | None:
     updates = trace.get(UPDATES.name)
     speed = None if updates is None or not len(updates) else pace(trace, updates.finite())
-    if speed is None or len(speed.rates) < LEAST:
+    if speed is None or len(speed.rates) < MIN_PACE_WINDOWS:
         return None
     split = slow_since(speed, MAX_SLOWED_SPEED.on(trace))
     if split is None:
@@ -145,7 +153,7 @@ RULE = Rule(
     name="updates-slow",
     needs=(),
     needs_any=(UPDATES, PHASE_TIME, PHASE_SHARE),
-    at_least=LEAST,
+    at_least=MIN_PACE_WINDOWS,
     check=check,
     doc=__doc__,
     causes=(

@@ -33,7 +33,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.policy import ADVANTAGE_MEAN, ADVANTAGE_STD
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
-from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, above
+from rlvitals.rules.shapes import MIN_LASTING_SHARE, SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import standing
 from rlvitals.types import Series, Trace
 
@@ -53,7 +53,7 @@ def check(trace: Trace) -> Answer:
     for sign in (1.0, -1.0):
         side = Series(offsets.steps, offsets.times, sign * offsets.values)
         stretch = above(side, MAX_MEAN_DEVIATIONS.on(trace), share=0.75)  # of a window
-        if stretch is not None and stretch.share >= LASTING:
+        if stretch is not None and stretch.share >= MIN_LASTING_SHARE:
             return _weigh_finding(trace, offsets, stretch)
     return Clear()
 

@@ -62,7 +62,7 @@ from rlvitals.rules.rule import (
     Undecided,
     persistence,
 )
-from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
+from rlvitals.rules.shapes import MIN_LASTING_SHARE, SHORT_WINDOW, Stretch, below
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.rules.untrained import find_constant_error, find_useless_critic
@@ -103,7 +103,7 @@ def _stretch(trace: Trace, metric: str, logged: Series) -> Answer:
     if len(meaningful) < SHORT_WINDOW:
         return Undecided("returns hardly vary: there is no variance to explain")
     stretch = below(meaningful, MIN_EXPLAINED_VARIANCE.on(trace))
-    if stretch is None or stretch.share * len(meaningful) < LASTING * len(logged):
+    if stretch is None or stretch.share * len(meaningful) < MIN_LASTING_SHARE * len(logged):
         return Clear()
     during = stretch.of(meaningful).values
     if float(np.median(during)) >= MIN_EXPLAINED_VARIANCE.on(trace):
@@ -176,7 +176,9 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
         severity = Severity.NOTE
         counter = (*counter, f"an estimate rests on {samples:.0f} samples only: near 0 is usual")
     first = trace.first_step
-    if stretch.start - first < LASTING * (trace.last_step - first) and (reason := too_early(trace)):
+    if stretch.start - first < MIN_LASTING_SHARE * (trace.last_step - first) and (
+        reason := too_early(trace)
+    ):
         severity = Severity.NOTE  # every critic starts so, and every outcome
         counter = (*counter, reason)
     negative = float((during < 0).mean())

@@ -42,7 +42,7 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.shapes import start
-from rlvitals.rules.standing import LEAST, outcome, standing
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, outcome, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
@@ -100,7 +100,7 @@ def _expect_value(trace: Trace, half: int) -> tuple[float | None, str]:
 RULE = Rule(
     name="critic-target-frozen",
     needs=(LOSS, Q_MEAN),
-    at_least=2 * LEAST,
+    at_least=2 * MIN_OUTCOME_POINTS,
     check=check,
     doc=__doc__,
     causes=(

@@ -45,7 +45,7 @@ from rlvitals.rules import weigh
 from rlvitals.rules.known_task import DEFAULT_GAMMA, environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start
-from rlvitals.rules.standing import LEAST, outcome, standing
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, outcome, standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
@@ -66,7 +66,7 @@ def check(trace: Trace) -> Answer:
     largest = float(np.abs(picked[1].values).max())
     q = trace.get(Q_MEAN.name)
     q = None if q is None else q.finite()
-    if q is not None and len(q) >= LEAST:
+    if q is not None and len(q) >= MIN_OUTCOME_POINTS:
         return _by_q(trace, q, largest)
     return _by_error(trace, largest)
 
@@ -200,7 +200,7 @@ RULE = Rule(
     name="q-divergence",
     needs=(),
     needs_any=(Q_MEAN, LOSS, TRAINING_LOSS),
-    at_least=LEAST,
+    at_least=MIN_OUTCOME_POINTS,
     check=check,
     doc=__doc__,
     causes=(

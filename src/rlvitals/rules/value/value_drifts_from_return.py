@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from rlvitals.metrics.catalogue.value import LOSS, MEAN, RETURN_MEAN, RETURN_VAR
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
-from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, above
+from rlvitals.rules.shapes import MIN_LASTING_SHARE, SHORT_WINDOW, above
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
@@ -56,7 +56,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few updates hold both means", (MEAN.name, RETURN_MEAN.name))
     # Share of a window: a critic that catches up at times does not drift.
     stretch = above(drifts, MAX_VALUE_DRIFT.on(trace), share=0.75)
-    if stretch is None or not (stretch.goes_on or stretch.share >= LASTING):
+    if stretch is None or not (stretch.goes_on or stretch.share >= MIN_LASTING_SHARE):
         return Clear()
     during = stretch.of(drifts).values
     middle = median(during) or 0.0

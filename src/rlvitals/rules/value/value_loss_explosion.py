@@ -53,7 +53,7 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.falling import fall, falls_by
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
-from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
+from rlvitals.rules.shapes import KL_SPIKE_LIMITS, crowd, jumps
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.signals.finite import Array
@@ -325,7 +325,7 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     kl = trace.get(APPROX_KL.name)
     if kl is None:
         return 0.0
-    spikes = [s for s in jumps(kl, *KL_SPIKE) if np.isfinite(s.value)]
+    spikes = [s for s in jumps(kl, *KL_SPIKE_LIMITS) if np.isfinite(s.value)]
     low = series.steps[np.maximum(jump.indices - SIDE_POINTS, 0)]
     high = series.steps[np.minimum(jump.indices + SIDE_POINTS, len(series) - 1)]
     spike_steps = [int(kl.steps[s.index]) for s in spikes]

@@ -44,7 +44,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.falling import fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import HEAD, Stretch, below
+from rlvitals.rules.shapes import START_SHARE, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.rules.value.critic_explains_nothing import UNDEFINED_EXPLAINED_VARIANCE
 from rlvitals.types import Series, Trace
@@ -107,7 +107,7 @@ def check(trace: Trace) -> Answer:
 
 def _limit(trace: Trace, loss: Series, returns: Series) -> Bound:
     """Return the lower of the two limits; a return of 0 throughout has no scale."""
-    head = loss.values[: max(MIN_START_POINTS, round(HEAD * len(loss)))]
+    head = loss.values[: max(MIN_START_POINTS, round(START_SHARE * len(loss)))]
     from_start = MAX_LOSS_LEFT_SHARE.bound(trace, "this run's own start", float(head.max()))
     scale = float(np.abs(returns.values).max())
     if scale == 0:

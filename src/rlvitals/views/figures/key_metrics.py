@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvitals import metrics
-from rlvitals.diagnosis.key_metrics import ASKED, Crucial, Value, crucial
+from rlvitals.diagnosis.key_metrics import KEY_METRIC_SPECS, Crucial, Value, crucial
 from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.views import phrases
 from rlvitals.views.figures.figure import Figure, Kind, Limit, Line, Panel, Subject, Words
@@ -79,7 +79,7 @@ FIGURE = Figure(
     needs=tuple(
         {
             metric.name: metric
-            for questions in ASKED.values()
+            for questions in KEY_METRIC_SPECS.values()
             for question in questions
             for metric in (*OUTCOME_METRICS, *question.metrics)
         }.values()
