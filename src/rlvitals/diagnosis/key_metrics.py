@@ -210,7 +210,6 @@ OPTIONAL_SPECS = (
     RLHF_SPEC,
     SCORE_SPEC,
 )
-OFTEN = 0.05  # of the rows: this many outside of its bounds are told
 RUN_ORIGIN_PREFIX = "the run's "  # how the origin of a bound begins that a run has set itself
 
 
@@ -347,7 +346,7 @@ def _beyond(series: Series, low: Bound | None, high: Bound | None) -> tuple[str,
     above = np.zeros(len(values), bool) if high is None else values > high.value
     below = np.zeros(len(values), bool) if low is None else values < low.value
     for outside, bound, side in ((above, high, "above"), (below, low, "below")):
-        if bound is not None and outside.mean() >= OFTEN:
+        if bound is not None and outside.mean() >= 0.05:  # of the rows
             return f"{side} {bound.value:g} in {outside.mean():.0%} of its rows", ""
     within = float((~above & ~below).mean())
     return "", f"within its bounds in {'all' if within == 1 else f'{within:.1%}'} of its rows"

@@ -39,8 +39,6 @@ from rlvitals.types import Lifecycle, Log, Profile, Series, Setting, Trace
 SETTINGS_FROM = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 THRESHOLDS_FROM = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
 GRPO_SUFFIX, RUN_SEED_SUFFIX = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
-DENSER = 2  # times the points: below, neither log is a part of the other
-PRINT_ROUNDING = 0.005  # of a reward that is printed with two digits
 POSITIVE_SETTINGS = (
     "total_steps",
     "total_episodes",
@@ -214,13 +212,17 @@ def with_every_return(trace: Trace) -> Trace:
     printed returns are the same numbers, at some of the steps.
     """
     printed, table = trace.get(RETURN.name), trace.get(REWARD.name)
-    if printed is None or table is None or not len(printed) or len(table) < DENSER * len(printed):
+    # else neither log is a part of the other
+    if printed is None or table is None or not len(printed) or len(table) < 2 * len(printed):
         return trace
     _, printed_rows, table_rows = np.intersect1d(printed.steps, table.steps, return_indices=True)
     # A table may hold four significant digits.
     printed_values, every = printed.values[printed_rows], table.values[table_rows]
     if len(printed_rows) < len(printed) or not np.allclose(
-        printed_values, every, rtol=1e-3, atol=PRINT_ROUNDING
+        printed_values,
+        every,
+        rtol=1e-3,
+        atol=0.005,  # rewards are printed with two digits
     ):
         return trace
     other_series = {key: series for key, series in trace.series.items() if key != REWARD.name}

@@ -27,7 +27,6 @@ SETTING_METRICS = {
     "kl_coef": "policy/kl_coef",
     "temperature": "exploration/temperature",
 }
-SAME = 1e-6  # of a value: what float32 loses is no schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,8 @@ def _value(setting: str, trace: Trace) -> tuple[Setting | None, float | None, bo
     if series is None:
         return setting_value, None, False
     last, highest = float(series.values[-1]), float(series.values.max())
-    if highest - float(series.values.min()) <= SAME * float(np.abs(series.values).max()):
+    # float32 rounding is no schedule
+    if highest - float(series.values.min()) <= 1e-6 * float(np.abs(series.values).max()):
         return last, None, False
     if isinstance(setting_value, int | float) and not isinstance(setting_value, bool):
         return setting_value, last, False

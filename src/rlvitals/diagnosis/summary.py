@@ -26,7 +26,6 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
-OFTEN = 0.2  # of the updates
 MAX_SLOW_ENTROPY_LOSS = (
     0.7  # of its first level: an entropy that loses more than this fell fast or far
 )
@@ -199,7 +198,8 @@ def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool
         share = f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most"
         parts.append(share if values.any() else "no sample is clipped")
         if ceiling is not None:
-            sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _good_if(may_praise)
+            # of the updates
+            sign = "bad" if np.mean(values > ceiling.value) >= 0.2 else _good_if(may_praise)
     if ratio is not None:
         parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
     if sign == "good" and any(name in findings for name in STRONG_UPDATE_RULES):

@@ -13,7 +13,6 @@ from rlvitals.types import Series, Trace
 # a collector's garbage, a checkpoint or an evaluation fills a shorter one.
 MIN_WINDOW_SECONDS = 20.0
 SLOW_PACE_FACTOR = 0.7  # of the run's own past
-MOSTLY = 0.8  # of the windows since then
 USUAL_WINDOWS, MIN_SLOW_WINDOWS = 3, 5  # windows that say what was usual, and that must be slow
 MIN_PACE_WINDOWS = USUAL_WINDOWS + MIN_SLOW_WINDOWS
 # Who logs steps per second of each interval, over steps of the environments: of other rates it is
@@ -133,6 +132,6 @@ def slow_since(speed: Pace, slower: float = SLOW_PACE_FACTOR) -> int | None:
     tail = max(MIN_SLOW_WINDOWS, int(MIN_LASTING_SHARE * len(speed.rates)))
     for split in range(USUAL_WINDOWS, len(speed.rates) - tail + 1):
         slow = speed.rates[split:] < slower * float(np.median(speed.rates[:split]))
-        if slow.mean() >= MOSTLY and slow[0] and slow[-1]:
+        if slow.mean() >= 0.8 and slow[0] and slow[-1]:  # of the windows since then
             return split
     return None

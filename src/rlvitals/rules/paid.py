@@ -33,7 +33,6 @@ MIN_PAY_SHARE = (
 )
 MIN_PAID_STEPS = 5  # of an episode: fewer pay a whole number each by chance
 MIN_TIME_LIMIT_SHARE, MIN_POINT_SHARE = 0.99, 0.9  # of the time limit, and of the points
-LONGER = 1.3  # times as long as before: episodes go on after their end
 
 
 def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
@@ -140,7 +139,8 @@ class Paid:
         stays = bool((self.lengths >= MIN_TIME_LIMIT_SHARE * limit).mean() >= MIN_POINT_SHARE)
         longer = (
             break_index is not None
-            and self.lengths[break_index:].max() >= LONGER * self.lengths[break_index - 1]
+            # episodes go on after their end
+            and self.lengths[break_index:].max() >= 1.3 * self.lengths[break_index - 1]
         )
         return bool(longer) or (stays and (self.env.fails_early or break_index is not None))
 

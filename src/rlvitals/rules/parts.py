@@ -17,10 +17,8 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
-FLOOR = 0.02  # of what a part can pay: earned by accident alone
 MIN_RISING_GAIN_SHARE = 0.75  # of all gains that the rising part makes
 MIN_UNPAID_ROWS = 20
-SAME = 0.98  # correlation: one part is the other one over again
 # Logs of these say which answers were right.
 GRADED_NAMES = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
 
@@ -41,7 +39,8 @@ def unclear_gain(trace: Trace) -> str:
     floors = [
         name
         for name in other_names
-        if 0 < parts[name].values.mean() <= parts[name].values.max() <= FLOOR
+        # of what a part can pay: earned by accident alone
+        if 0 < parts[name].values.mean() <= parts[name].values.max() <= 0.02
     ]
     single_rise = all(
         gains[name] < (1 - MIN_RISING_GAIN_SHARE) * gains[best] for name in other_names
@@ -87,7 +86,7 @@ def _moves_with(part: Series, twin: Series) -> bool:
     left, right = part.values[part_rows], twin.values[twin_rows]
     if len(left) < MIN_OUTCOME_POINTS or not np.ptp(left) or not np.ptp(right):
         return False
-    return bool(np.corrcoef(left, right)[0, 1] >= SAME)
+    return bool(np.corrcoef(left, right)[0, 1] >= 0.98)  # one part is the other one
 
 
 def _has_answer_metric(trace: Trace) -> bool:

@@ -22,9 +22,7 @@ SOFT_UPDATE_ALGORITHMS = (
     "DDPG",
     "TQC",
 )  # their target networks follow a little at each step
-NEVER = 0.5  # of the budget: a target network that is updated less often than that is not
 MIN_TARGET_INTERVAL = 2  # steps: a network that is copied at each of them is no target
-SOFT = 0.5  # target smoothing above it is copying
 TUNED_TARGET_INTERVALS = "10 to 1,000"
 
 
@@ -156,13 +154,15 @@ def _target_network(trace: Trace) -> Iterator[Odd]:
         return
     # Both settings count environment steps, whatever the log counts.
     planned_steps = trace.budget.steps if trace.budget else trace.number("total_steps")
-    max_interval = inf if planned_steps is None else NEVER * planned_steps
+    # of the budget: rarer updates are none
+    max_interval = inf if planned_steps is None else 0.5 * planned_steps
     if interval > max_interval:
         does = "the target network is not updated within this run"
         yield Odd("target_update_interval", interval, max_interval, TUNED_TARGET_INTERVALS, does)
     dqn = str(trace.settings.get("algorithm", "")).upper() == "DQN"
     if (
-        interval < MIN_TARGET_INTERVAL and dqn and (tau is None or tau > SOFT)
+        # a larger factor is copying
+        interval < MIN_TARGET_INTERVAL and dqn and (tau is None or tau > 0.5)
     ):  # DQN copies unless told
         does = "the target network is the network: nothing holds the values down"
         yield Odd(

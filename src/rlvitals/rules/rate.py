@@ -30,7 +30,6 @@ FAMILIES = {
     Profile.SUPERVISED: SUPERVISED_FAMILY,
 }
 MIN_HEALTHY_RUNS = 10  # healthy runs of one family: fewer, and a rule may only be a note
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Rate:
         return wilson(self.caught, self.faulted)
 
 
-def wilson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
+def wilson(hits: int, count: int, confidence: float = 0.95) -> Interval:
     """Return the score interval of a share; [0, 1] for no runs. Source: Wilson 1927, JASA 22."""
     if count <= 0:
         return Interval(0.0, 1.0)

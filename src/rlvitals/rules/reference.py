@@ -19,8 +19,6 @@ from rlvitals.signals.spread import median
 from rlvitals.signals.student import t_quantile
 from rlvitals.types import Histogram, Series, Trace
 
-FAR = 1.0  # nats per token: the usual token has become e times as likely as under the reference
-
 
 @dataclass(frozen=True, slots=True)
 class PerToken:
@@ -62,7 +60,8 @@ def far(trace: Trace, start_step: int) -> tuple[str, ...]:
     if kl is None:
         return ()
     level = median(kl.series.since(start_step).values)
-    if level is None or level <= FAR:
+    # nats per token: the usual token is e times as likely as under the reference
+    if level is None or level <= 1.0:
         return ()
     return (f"KL to the reference is {level:.3g} nats per token meanwhile",)
 
@@ -130,7 +129,6 @@ class Negative:
     updates: int
 
 
-CONFIDENCE = 0.998  # two-sided: one chance in a thousand on the low side
 MIN_ERROR_BLOCKS = 5  # at least, to know a mean's error
 
 
@@ -155,7 +153,8 @@ def _high(half: Series) -> float:
             return math.nan
         blocks = block_means(half.values, len(half) // MIN_ERROR_BLOCKS)
     error = float(blocks.std(ddof=1)) / math.sqrt(len(blocks))
-    return float(blocks.mean()) + t_quantile(CONFIDENCE, len(blocks) - 1.0) * error
+    # two-sided: one chance in a thousand on the low side
+    return float(blocks.mean()) + t_quantile(0.998, len(blocks) - 1.0) * error
 
 
 def _divide(series: Series, divisor: float | np.ndarray) -> Series:

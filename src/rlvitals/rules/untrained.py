@@ -32,13 +32,11 @@ MAX_EARLY_EV, MAX_EV_GAIN = (
     0.1,
 )  # explained variance of the first third, and what is better than that
 HIGH_EV = 0.5  # explained variance of five updates: chance may have it too, so it clears nobody
-KEPT = 0.3  # of the first value losses
 EVEN_LOSS_RATIO, STEP_PAY_FACTOR = (
     0.5,
     2.5,
 )  # lowest over highest loss, usual over first; x what a step pays
 MIN_Q_ERROR = 2.0  # x the mean Q: a critic that errs by more predicts nothing
-BLIND = 1e-4  # explained variance of a critic that predicts the same for every state
 FIRST_LOSSES = 5  # points: the first losses
 MIN_CRITIC_UPDATES = 20  # updates at least
 MIN_WAY_LEARNED = 1 / 3  # of the way from a random to a solved policy
@@ -68,7 +66,7 @@ def find_useless_critic(
     before, after = (float(np.median(third)) for third in _ends(explained.values))
     # Below 0 it explains nothing, however far.
     better = before > MAX_EARLY_EV or after >= limit.value or after - max(before, 0.0) > MAX_EV_GAIN
-    if better or usual < KEPT * first:
+    if better or usual < 0.3 * first:  # of the first losses
         return None
     # A policy that gets better, by a critic that does: a longer run may tell.
     learned = trend(np.maximum(explained.values, 0.0))
@@ -81,7 +79,8 @@ def find_useless_critic(
     )
     text = "nothing that lasts" if best >= HIGH_EV else "nothing"
     once = f" after {best:.2g} at best" if best >= HIGH_EV else ""
-    blind = float(np.percentile(np.abs(explained.values), HIGH_PERCENT)) < BLIND
+    # the critic predicts the same for every state
+    blind = float(np.percentile(np.abs(explained.values), HIGH_PERCENT)) < 1e-4
     finding = _finding(
         trace,
         f"the critic has learned {text}: explained variance is {before:.2g} in the first third of "

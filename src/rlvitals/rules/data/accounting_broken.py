@@ -43,9 +43,6 @@ MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE = (
     3,
     0.01,
 )  # rows that break it: fewer may be rows of a log that was mended
-ENOUGH = 5  # rows: fewer show nothing
-EARLY, KEPT = 0.5, 0.9  # share of the rows that learned weights must hold in, at first
-LARGE = 0.5  # of all terms together: a sign, or a term that is left out
 MAX_FACTOR_DEVIATION = 0.02  # relative: a miss that is always the same factor
 
 
@@ -77,11 +74,12 @@ def _entry(trace: Trace, identity: Identity) -> Entry | None:
     if source is None or source.framework not in identity.logged_by:
         return None
     books = identity.keep(trace)
-    if books is None or len(books.steps) < ENOUGH:
+    if books is None or len(books.steps) < 5:  # rows: fewer show nothing
         return None
-    early_violations = books.violations[: max(int(EARLY * len(books.steps)), 1)]
+    early_violations = books.violations[: max(int(0.5 * len(books.steps)), 1)]  # of the rows
     # Weights that nobody told must first be seen to be right.
-    return Entry(identity, books) if books.certain or np.mean(~early_violations) >= KEPT else None
+    # of the early rows
+    return Entry(identity, books) if books.certain or np.mean(~early_violations) >= 0.9 else None
 
 
 def _metric_name(trace: Trace, identity: Identity) -> str:
@@ -103,7 +101,8 @@ def _judge(trace: Trace, entry: Entry) -> Finding | None:
     return Finding(
         f"{identity.says}: broken in {of_what} since step {first_step:,} ({total:.4g} is logged, "
         f"{'at most ' if books.at_most else ''}{right:.4g} follows)",
-        severity=min(identity.worst, Severity.ERROR if share >= LARGE else Severity.WARNING),
+        # of all terms together: a wrong sign or a missing term
+        severity=min(identity.worst, Severity.ERROR if share >= 0.5 else Severity.WARNING),
         metric=_metric_name(trace, identity),
         began=first_step,
         ended=last,

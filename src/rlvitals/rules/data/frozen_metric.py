@@ -82,11 +82,7 @@ from rlvitals.types import Series, Trace
 MIN_FROZEN_UPDATES = Threshold(
     "frozen-metric.updates", 20.0, "successive updates over which a number is bit-identical"
 )
-MOVES = 0.9  # share of the updates in which another number must change
 MIN_EXACT_DIGITS = 5  # significant: fewer repeat by rounding
-DECAYED = 1e-3  # of the highest learning rate: weights stand still by rounding
-NEAR = 1e-3  # relative: a gradient norm at its limit
-CERTAIN = 1e-3  # nats: so sure a policy moves by less than float32 tells, and its KL rounds to 0
 
 MIN_ENTROPY_LOST = 0.05  # of its first level: more than the states of a batch change it by
 MIN_MEAN_EPISODES = 2.0  # of a mean over several
@@ -238,7 +234,8 @@ def _certain(trace: Trace, first_step: int) -> bool:
     """Tell a policy that has nothing left to decide: it may be trained and yet not move."""
     entropy = trace.get(ENTROPY.name)
     level = None if entropy is None else median(entropy.since(first_step).finite().values)
-    return level is not None and _discrete(trace) and level <= CERTAIN
+    # nats: KL of so certain a policy rounds to 0 in float32
+    return level is not None and _discrete(trace) and level <= 1e-3
 
 
 def _counts(trace: Trace, name: str) -> bool:
@@ -295,7 +292,8 @@ def _precise(trace: Trace, name: str, value: float) -> bool:
         return False
     limit = trace.number("max_grad_norm")
     norms = (GRAD_NORM.name, CRITIC_GRAD_NORM.name)
-    return not (name in norms and limit is not None and abs(value - limit) <= NEAR * limit)
+    # a norm at its limit
+    return not (name in norms and limit is not None and abs(value - limit) <= 1e-3 * limit)
 
 
 def _has_tiny_rate(trace: Trace, first_step: int, last_step: int) -> bool:
@@ -304,13 +302,14 @@ def _has_tiny_rate(trace: Trace, first_step: int, last_step: int) -> bool:
     if rate is None or not len(rates := rate.finite()):
         return False
     inside = rates.since(first_step).until(last_step).values
-    return len(inside) > 0 and float(inside.min()) <= DECAYED * float(rates.values.max())
+    # then weights stand still by rounding
+    return len(inside) > 0 and float(inside.min()) <= 1e-3 * float(rates.values.max())
 
 
 def _moves(series: Series, first_step: int, last_step: int, length: int) -> bool:
     """Tell whether a number changes in most updates of the stretch."""
     inside = series.since(first_step).until(last_step).values
-    return len(inside) >= length and float(np.mean(np.diff(inside) != 0)) >= MOVES
+    return len(inside) >= length and float(np.mean(np.diff(inside) != 0)) >= 0.9  # of the updates
 
 
 def _network(

@@ -61,7 +61,6 @@ RANGE_SLACK_SHARE = 0.01  # of an environment's range: rounding in logs
 LIMIT_ROUNDING = 1e-3  # of the limit, or of a metric's usual size: a variance of equal numbers, say
 FLOAT32_KL_ROUNDING = 1e-5  # nats, float32: exp(d) - d - 1 of a tiny d
 BFLOAT16_KL_ROUNDING = 1e-3  # nats, bfloat16, which language models are trained in
-PERCENT = 100.0
 NON_NEGATIVE_ESTIMATORS = ("k2", "k3", "exact", "k1 clamped")  # estimators of KL
 SIGN_CHECKED_KLS = (
     APPROX_KL,
@@ -266,7 +265,8 @@ def _other_meaning(limit: Limit, beyond: Series) -> tuple[str, ...]:
         return (f"{beyond.values[0]:g} stands for 'not measured'",)
     metric = metrics.find(limit.name)
     share = metric is not None and metric.possible == SHARE
-    if share and limit.above and beyond.values.max() <= PERCENT * (1.0 + LIMIT_ROUNDING):
+    # a share that is logged in per cent
+    if share and limit.above and beyond.values.max() <= 100.0 * (1.0 + LIMIT_ROUNDING):
         return ("it is logged in per cent", "it is summed where a mean was meant")
     return ()
 

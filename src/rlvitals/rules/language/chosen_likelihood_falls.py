@@ -52,7 +52,6 @@ MAX_CHOSEN_FALL = Threshold(
 )
 MIN_LOGP_POINTS = 10  # points of the log-probability
 MIN_LOGP_ERRORS = 5.0  # standard errors of the difference between two fifths
-PARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def _enough(trace: Trace, name: str) -> bool:
 
 
 def _course(series: Series) -> Course:
-    width = max(1, len(series) // PARTS)
+    width = max(1, len(series) // 5)  # a fifth
     blocks = block_means(series.values, width)
     error = (noise_sd(series.values) or 0.0) * math.sqrt(2 / width)
     best = int(blocks[:-1].argmax()) if len(blocks) > 1 else 0

@@ -67,7 +67,6 @@ STRAGGLER_FACTOR = Threshold(
 # No run must log these: only who samples dynamically can.
 GENERATION_METRICS = (GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99)
 MIN_GENERATION_POINTS = 2 * SHORT_WINDOW  # points
-TWO = 2.0  # batches: half of what is generated is thrown away
 MAX_SHARE_OF_START = 0.5  # of its own start
 EASY_ACCURACY, HARD_ACCURACY = 0.8, 0.2  # share of right answers
 GENERATION_PHASES = ("gen", "rollout", "generation", "generate")  # phases, by their first word
@@ -100,7 +99,8 @@ def _more_batches(trace: Trace) -> Finding | None:
     limit = GENERATION_BATCHES_FACTOR.bound(
         trace, f"{GENERATION_BATCHES_FACTOR.default:g} x this run's start", first
     )
-    min_batches = Bound(max(limit.value, TWO), limit.origin)
+    # batches: half of what is generated is thrown away
+    min_batches = Bound(max(limit.value, 2.0), limit.origin)
     stretch = above(batches, min_batches.value)
     if levels is None or levels[1] <= min_batches.value or stretch is None or not stretch.goes_on:
         return None

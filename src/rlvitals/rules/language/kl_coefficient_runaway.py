@@ -39,8 +39,6 @@ KL_COEF_FACTOR = Threshold(
     "x its own start, that the coefficient has grown to",
     low=1.0,
 )
-FALLEN = 0.8  # of KL where the climb began: a coefficient four times as large must show
-SMALL = 1e-3  # nats per sequence: below it the quotient of penalty and KL is rounding
 MIN_KL_COEF_POINTS = 20  # updates
 
 
@@ -65,7 +63,8 @@ def check(trace: Trace) -> Answer:
     limit = (
         Bound(target, "the run's kl_target")
         if target
-        else Bound(FALLEN * (median(at_climb) or now_kl), "four fifths of KL where the climb began")
+        # of KL: a coefficient four times as large must show
+        else Bound(0.8 * (median(at_climb) or now_kl), "four fifths of KL where the climb began")
     )
     if now_kl < limit.value:
         return Clear()
@@ -95,7 +94,8 @@ def _coefficient(trace: Trace) -> Series | None:
         return None
     _, rows, within = np.intersect1d(kl.steps, paid.steps, return_indices=True)
     kl_points = kl.where(rows)
-    keep = np.isfinite(kl_points.values) & (np.abs(kl_points.values) > SMALL)
+    # nats per sequence: below it the quotient of penalty and KL is rounding
+    keep = np.isfinite(kl_points.values) & (np.abs(kl_points.values) > 1e-3)
     penalty = paid.values[within][keep]
     kl_points = kl_points.where(keep)
     return Series(kl_points.steps, kl_points.times, -penalty / kl_points.values).finite()

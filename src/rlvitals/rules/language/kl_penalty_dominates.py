@@ -38,12 +38,9 @@ from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
 MIN_PENALTY_UPDATES = 40  # updates
-PARTS = 10  # blocks that a gain is taken over
 KL_PENALTY_FACTOR = Threshold(
     "kl-penalty-dominates.factor", 1.0, "x what was gained, that the KL penalty costs"
 )
-PLAINLY = 3.0  # times what was gained
-AGREES = 0.05  # of the coefficient: logged values are rounded and averaged
 
 
 def check(trace: Trace) -> Answer:
@@ -125,7 +122,7 @@ def _limit(trace: Trace, gain: float, name: str) -> Bound:
 
 def _unknown_severity(price: float, bound: float) -> Severity:
     """Scatter and price are two witnesses: plainly above, they need no third."""
-    return Severity.WARNING if price > PLAINLY * bound else Severity.NOTE
+    return Severity.WARNING if price > 3.0 * bound else Severity.NOTE  # x the gain
 
 
 def _level(series: Series) -> float:
@@ -136,7 +133,7 @@ def _level(series: Series) -> float:
 
 def _gain(series: Series) -> float:
     """Return how far the best block is above the first: 0 where nothing was gained."""
-    blocks = block_means(series.values, max(1, len(series) // PARTS))
+    blocks = block_means(series.values, max(1, len(series) // 10))  # ten blocks
     return max(0.0, float(blocks.max() - blocks[0]))
 
 
@@ -154,7 +151,8 @@ def _identity(trace: Trace) -> tuple[str, ...]:
     x = x[keep] / size
     implied = -float((x * y[keep]).sum() / (x * x).sum()) / size
     set_coef = trace.number("kl_coef")
-    if set_coef and abs(implied - set_coef) > AGREES * abs(set_coef):
+    # logged values are rounded and averaged
+    if set_coef and abs(implied - set_coef) > 0.05 * abs(set_coef):
         return (f"penalty / KL is {implied:.3g}, but the run's kl_coef is {set_coef:g}",)
     if implied < 0:
         return (f"the penalty has the sign of a bonus: penalty / KL is {implied:.3g}",)

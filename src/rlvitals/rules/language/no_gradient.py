@@ -47,7 +47,6 @@ from rlvitals.types import Profile, Series, Trace
 
 MIN_GROUP_UPDATES = 2  # updates in which groups are known to differ
 MIN_BATCH_UPDATES = 5  # updates in which the batch differs, and its groups may not
-NEARLY_ALL = 0.9  # of these updates
 ZERO_GRADIENT = Bound(0.0, "a gradient of exactly zero")
 MASKED_LOSS_CAUSE = (
     "the loss masks every response: padding that is also the end token, a mask shifted by one"
@@ -76,7 +75,7 @@ def check(trace: Trace) -> Answer:
     _, rows, _ = np.intersect1d(norm.steps, differing.steps, return_indices=True)
     norms = norm.where(rows).finite()
     zero = norms.where(norms.values == 0)
-    if len(zero) < min_updates or len(zero) < NEARLY_ALL * len(norms):
+    if len(zero) < min_updates or len(zero) < 0.9 * len(norms):  # of these updates
         return Clear()
     return Finding(
         f"the gradient is 0 in {len(zero):,} of {len(norms):,} updates in which rewards differ",

@@ -48,9 +48,6 @@ MIN_POSITIVE_FALL_RATIO = Threshold(
 )
 MIN_POSITIVE_UPDATES = 20  # updates
 POSITIVE_BLOCKS = 10  # blocks that the best is taken over
-CONFIDENCE = 0.99  # asked again and again while a run goes on
-HALVED = 0.5  # of its best
-ERRORS = 4.0  # standard errors below the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +98,11 @@ def _since_best(trace: Trace, share: Series) -> Fall | None:
     after_best = share.where(slice(len(share) - width * (len(blocks) - best), None))
     fall = _falls(trace, after_best, "at its best", float(blocks[best]))
     # Anything falls from its own best: only a loss of half of it is no selection by looking.
-    return fall if fall is not None and fall.after <= HALVED * fall.before else None
+    return fall if fall is not None and fall.after <= 0.5 * fall.before else None  # of its best
 
 
 def _falls(trace: Trace, share: Series, when: str, before: float | None) -> Fall | None:
-    fitted = trend(share.values, confidence=CONFIDENCE)
+    fitted = trend(share.values, confidence=0.99)  # high: the test is repeated while a run goes on
     levels = first_last_change(share.values)
     if fitted is None or levels is None or fitted.change_high >= 0:
         return None
@@ -126,7 +123,8 @@ def _below_start(trace: Trace, share: Series) -> Fall | None:
     error = float(np.hypot(noise, blocks.std(ddof=1)))
     after = float(np.mean(half.values))
     before = float(np.mean(head))
-    if before - after < max(_material(trace, before), ERRORS * error):
+    # standard errors below the start
+    if before - after < max(_material(trace, before), 4.0 * error):
         return None
     low = np.flatnonzero(share.values < after)
     onset_step = int(share.steps[max(int(low[0]) - 1, 0)]) if len(low) else int(share.steps[0])

@@ -95,15 +95,12 @@ QUANTISED_SETTINGS = (
 )
 DATA_TYPE_SETTING = re.compile(r"dtype=(?:torch\.)?(\w+)")
 MIN_GAP_GROWTH, MIN_GAP_SHARE = 5.0, 0.25  # x its first fifth, and of the limit: a gap that opens
-FAR = 10.0  # x the limit: another policy, whatever the precision
 MIN_GAP_RESETS, RESET_GAP_SHARE = (
     3,
     0.3,
 )  # times that a gap fell below this share of its height: synchronisations
 MIN_UNSYNCED_SHARE = 0.5  # of the run, its last, without a new version
-HEAVY = 30.0  # x the mean: where bf16 differs by .01 on average, some tokens differ by .3
 MAX_UPDATE_LAG = 2.0  # versions: beyond one step of pipelining
-SEVERAL = 2.0  # turns or messages: more than a question and its answer
 MAX_DROPPED_SHARE = 0.05  # share of tokens or sequences that a correction left out
 
 
@@ -296,7 +293,8 @@ def _finding(
     patterns, causes = _pattern(trace, gap, bound)
     joint = any(not sentence.startswith("judged") for sentence in together) or _grows(gap)
     is_kl = measure.metric.name in {KL.name, KL_SIGNED.name}
-    far = is_kl and level >= FAR * bound.value and not content(outcome_trend)
+    # x the limit: another policy, whatever the precision
+    far = is_kl and level >= 10.0 * bound.value and not content(outcome_trend)
     base_severity = Severity.WARNING if far or (outcome_trend.stalls and joint) else Severity.NOTE
     return Finding(
         f"sampler and trainer disagree: {level:.3g} {measure.unit} in the median update, "
@@ -343,7 +341,8 @@ def _from_start(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...
     turns = trace.get(TURNS_MEAN.name)
     head = median(gap.values[: max(3, len(gap) // 10)]) or 0.0
     sentences = ("it is there from the first updates on",) if head > bound.value else ()
-    if turns is not None and (median(turns.finite().values) or 0.0) > SEVERAL:
+    # turns or messages: more than a question and its answer
+    if turns is not None and (median(turns.finite().values) or 0.0) > 2.0:
         return sentences, _first(TEXT_CAUSE, DISTRIBUTION_CAUSE)
     return sentences, _first(
         DISTRIBUTION_CAUSE, TEXT_CAUSE, NUMERICS_CAUSE
@@ -359,7 +358,8 @@ def _tail(trace: Trace) -> tuple[str, ...]:
     if highest is None or mean is None:
         return ()
     high, usual = median(highest.finite().values) or 0.0, median(mean.finite().values) or 0.0
-    if usual <= 0 or high < HEAVY * usual:
+    # where bf16 differs by .01 on average, some tokens differ by .3
+    if usual <= 0 or high < 30.0 * usual:
         return ()
     return (f"a few tokens differ by far the most: {high:.3g} nats against {usual:.3g} on average",)
 

@@ -51,8 +51,6 @@ MAX_STRETCH_CHANCE = Threshold(
 MIN_ABSENT_UPDATES = Threshold(
     "samples-all-filtered.never", 20.0, "updates from the start without a single sample", low=3.0
 )
-FEWEST = 3  # updates in a stretch, whatever the rate
-GROUP = 8  # completions per prompt where it is not logged: TRL's default num_generations
 MIN_SOLVED_SHARE = Threshold(
     "samples-all-filtered.solved",
     0.95,
@@ -112,7 +110,7 @@ def _find_absence(trace: Trace, side: str, name: str) -> Gone | None:
     counts = trace[name].finite()
     first, last = _longest_zero(counts.values)
     updates = last - first + 1
-    if updates < FEWEST or not len(counts):
+    if updates < 3 or not len(counts):  # updates in a stretch, whatever the rate
         return None
     size = _samples(trace, side, counts)
     counts_before = counts.values[:first]
@@ -143,7 +141,7 @@ def _chance(trace: Trace, counts_before: NDArray[np.float64], rate: float, size:
     By samples, taking each prompt's as one; and by how many batches had none before, which
     knows how unequal prompts are (Laplace's rule of succession).
     """
-    prompts = max(1.0, size / (trace.number("num_generations") or GROUP))
+    prompts = max(1.0, size / (trace.number("num_generations") or 8))  # TRL's default
     batch_share = (float((counts_before == 0).sum()) + 1.0) / (len(counts_before) + 2.0)
     by_samples: float = (1.0 - min(rate, 1.0)) ** prompts
     return max(by_samples, batch_share)

@@ -32,7 +32,6 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.types import Series, Trace
 
 # Framework tables hold counts under the same family.
-MAX_SHARE = 1.0
 MIN_LOGGED_SHARE = 0.9  # of rollouts at the start, over the reasons that are logged
 
 
@@ -49,7 +48,7 @@ def check(trace: Trace) -> Answer:
         for name, series in trace.family(STOP_REASON.name).items()
         if len(series.finite()) >= SHORT_WINDOW
     }
-    if any(series.values.max() > MAX_SHARE for series in shares.values()):
+    if any(series.values.max() > 1.0 for series in shares.values()):  # counts, not shares
         return Undecided("reasons to stop are logged as counts: shares are compared")
     changes = {name: _change(series) for name, series in shares.items()}
     if sum(first for first, _ in changes.values()) < MIN_LOGGED_SHARE:

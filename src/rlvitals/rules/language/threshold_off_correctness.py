@@ -52,7 +52,6 @@ MAX_THRESHOLD_GAP = Threshold(
     "share of the samples that the filter takes for right or wrong and that are not",
     high=1.0,
 )
-ALL = 0.99  # of the samples count alike: the filter filters nothing
 WINDOW = 20  # updates
 MIN_SHARED_UPDATE_SHARE = 0.9  # of the updates: both shares are of the same samples
 
@@ -100,7 +99,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two shares, where they differ, and
     name, share = positive
     level, right_level = _level(stretch.of(share)), _level(stretch.of(right))
     trend = learning_trend(trace, since=stretch.start)
-    unfiltered = max(level, 1 - level) >= ALL
+    # of the samples count alike: the filter filters nothing
+    unfiltered = max(level, 1 - level) >= 0.99
     severity = Severity.ERROR if trend.stalls else Severity.WARNING
     if trend.improves and not unfiltered:
         severity = Severity.NOTE

@@ -44,11 +44,8 @@ MAX_TOOL_FAILURE_SHARE = Threshold("tool-use-fades.failures", 0.5, "share of cal
 # No run must log these: only who has tools can.
 TOOL_METRICS = (TOOL_CALLS, TOOL_FAILURES, TURNS_MEAN)
 MIN_TOOL_POINTS = 2 * SHORT_WINDOW  # points
-SELDOM = 0.05  # calls per response at the start: fewer were never a habit
 TURN_LIMIT_SHARE = 0.95  # of the most turns: every episode ends there, but for rounding
 FIRST_TOOL_UPDATES = 5  # updates
-MORE_TURNS = 1.0  # turns beyond the fewest at first: fewer were never a conversation
-AN_AGENT = 2.0  # turns at most: fewer are a question and its answer
 
 
 def check(trace: Trace) -> Answer:
@@ -68,7 +65,8 @@ def _vanish(trace: Trace) -> Finding | None:
     levels = None if calls is None else first_last_change(calls.values)
     # Tools may be given up within the first tenth of a run.
     first = None if calls is None else median(calls.values[:FIRST_TOOL_UPDATES])
-    if calls is None or levels is None or first is None or first < SELDOM:
+    # calls per response: fewer were never a habit
+    if calls is None or levels is None or first is None or first < 0.05:
         return None
     min_calls = MIN_CALLS_LEFT.bound(trace, f"{MIN_CALLS_LEFT.default:g} x this run's start", first)
     low = below(calls, min_calls.value)
@@ -122,7 +120,8 @@ def _no_turn_left(trace: Trace) -> Finding | None:
     if mean is None or max_turns is None:
         return None
     limit = float(max_turns.values.max())
-    stretch = above(mean, TURN_LIMIT_SHARE * limit) if limit > AN_AGENT else None
+    # turns: fewer are a question and its answer
+    stretch = above(mean, TURN_LIMIT_SHARE * limit) if limit > 2.0 else None
     # A fixed number of turns is how the task is made: only what was once shorter has been lost.
     if stretch is None or not stretch.goes_on or mean.values.min() >= TURN_LIMIT_SHARE * limit:
         return None
@@ -153,7 +152,8 @@ def _one_turn_left(trace: Trace) -> Finding | None:
     floor = 1.0 if min_turns is None else float(min_turns.values.min())
     first = median(mean.values[:FIRST_TOOL_UPDATES]) or 0.0
     beyond = floor + MIN_CALLS_LEFT.on(trace) * (first - floor)
-    stretch = below(mean, beyond) if first - floor >= MORE_TURNS else None
+    # turns beyond the fewest: fewer were no conversation
+    stretch = below(mean, beyond) if first - floor >= 1.0 else None
     if stretch is None or not stretch.goes_on or levels[1] > beyond:
         return None
     return by_learning(

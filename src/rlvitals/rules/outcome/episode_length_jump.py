@@ -39,7 +39,6 @@ MIN_LENGTH_CHANGE = Threshold(
     "episode-length-jump.change", 0.25, "part of the length before, by which it changes"
 )
 RETURN_SIDE_POINTS = 10  # points on either side that tell what the return did
-SIDE = 0.2  # of the points: either side, as a shift of level is told by
 SIDE_PERCENTILES = 10.0, 90.0  # per cent: where most episodes of a side lie
 
 
@@ -79,7 +78,8 @@ def check(trace: Trace) -> Answer:
 
 def _sides_differ(values: NDArray[np.float64], index: int) -> bool:
     """Tell whether most episodes of one side are longer than most of the other."""
-    near = max(MIN_SHIFT_POINTS // 4, round(SIDE * values.size))
+    # of the points on either side, as in the test of a shift
+    near = max(MIN_SHIFT_POINTS // 4, round(0.2 * values.size))
     sides = values[max(index - near, 0) : index], values[index : index + near]
     (low, high), (lower, higher) = (np.percentile(side, SIDE_PERCENTILES) for side in sides)
     return bool(high < lower or higher < low)

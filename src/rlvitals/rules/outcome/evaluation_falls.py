@@ -85,13 +85,9 @@ EVALUATION_PERSISTENCE = persistence("evaluation-falls")
 MIN_BINOMIAL_ERRORS = Threshold(
     "evaluation-falls.errors", 2.0, "binomial standard errors that a fall must exceed"
 )
-CHOSEN = 4.0  # standard errors where the best of a few evaluations is compared with the last
-PLAIN = 5.0  # standard errors from the best fifth to the last
-HALF = 0.5  # of what was gained
 MIN_GAP_SCATTERS, MIN_GAP_VALUES = 3.0, 4  # times the scatter; values of a third
 CLEAR_LOSS_FACTOR = 2.0  # times what counts: plainly worse than at the start
 MIN_EPOCH_POINTS = 20  # of an epoch: in shorter ones every jump is near a boundary
-NEAR = 3  # points between a boundary and the jump
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +171,7 @@ def _fall(trace: Trace, evaluation: HeldOut, trend: Standing) -> Fall | None:
         if drop < MIN_BINOMIAL_ERRORS.on(trace) * math.sqrt(2) * chance:
             return None
         proof = [f"binomial error of {width * size:,.0f} answers: {chance:.2g}"]
-    loses_gain = drop >= HALF * float(blocks[best] - blocks[0])
+    loses_gain = drop >= 0.5 * float(blocks[best] - blocks[0])  # of what was gained
     severity = _severity(trace, trend, drop if loses_gain else 0.0, error, sign)
     if severity is None:
         return None
@@ -206,7 +202,8 @@ def _severity(
     if trend.state in ("falling", "fallen back"):
         return Severity.WARNING
     fixed = trace.profile in (*kinds.LANGUAGE, Profile.SUPERVISED)
-    plain = fixed and drop >= max(CLEAR_LOSS_FACTOR * trend.material, PLAIN * error)
+    # standard errors from the best fifth to the last
+    plain = fixed and drop >= max(CLEAR_LOSS_FACTOR * trend.material, 5.0 * error)
     return Severity.WARNING if plain and trend.state != "at its ceiling" else None
 
 
@@ -219,7 +216,8 @@ def _by_size(evaluation: HeldOut, size: float) -> Fall | None:
         return None
     error = math.hypot(error_of(pairs[best], 2 * size), error_of(pairs[last], 2 * size))
     drop = float(pairs[best] - pairs[last])
-    if drop < max(CHOSEN * error, MIN_SHARE_GAIN):
+    # standard errors: the best of a few evaluations is compared with the last
+    if drop < max(4.0 * error, MIN_SHARE_GAIN):
         return None
     proof = f"{drop / error:.1f} binomial errors of two evaluations of {size:,.0f} answers each"
     return Fall(
@@ -345,7 +343,7 @@ def _jump(trace: Trace) -> Finding | None:
     if change is None or change.size <= 0:
         return None
     nearest = int(boundaries[np.abs(boundaries - change.index).argmin()])
-    if abs(nearest - change.index) > NEAR:
+    if abs(nearest - change.index) > 3:  # points between the boundary and the jump
         return None
     return Finding(
         f"the reward jumps where the data begin again: {change.before:.3g} to {change.after:.3g}",

@@ -44,7 +44,6 @@ PLATEAU_SHARE = Threshold(
 
 MIN_STUCK_SHARE, MIN_STUCK_POINTS = 0.3, 5  # of the run, and values
 MIN_BEST_SHARE = 0.5  # of them are exactly the best: a mean that still varies is no bound
-STILL = 0.1  # of the run's gain: a tail that rises by less has levelled off
 
 
 def check(trace: Trace) -> Answer:
@@ -70,7 +69,8 @@ def check(trace: Trace) -> Answer:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)
-    goes_on = tail.state == "rising" and tail.last - tail.first > STILL * (trend.last - trend.first)
+    # of the run's gain: a smaller rise has levelled off
+    goes_on = tail.state == "rising" and tail.last - tail.first > 0.1 * (trend.last - trend.first)
     if goes_on or tail.state == "at its ceiling":
         return Clear()
     share = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)

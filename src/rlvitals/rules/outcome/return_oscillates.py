@@ -51,7 +51,6 @@ OSCILLATION_PERSISTENCE = persistence("return-oscillates")
 MIN_RETURN_FALLS = Threshold(
     "return-oscillates.falls", 2, "times that half of the outcome's range was lost"
 )
-LOST = 0.5  # of the gain
 MIN_WILD_FALLS = 3  # falls: two may be one dip on the way up
 MIN_OSCILLATION_POINTS = 40  # points: two a block
 
@@ -70,7 +69,7 @@ def check(trace: Trace) -> Answer:
     count = falls(course)
     if float(np.ptp(course.blocks)) <= material or count < MIN_RETURN_FALLS.on(trace):
         return Clear()
-    down = course.loss >= LOST * course.gain and course.gain > 0
+    down = course.loss >= 0.5 * course.gain and course.gain > 0  # of the gain
     down = down and not is_back(series.values, course) and plainly_lost(name, series.values, course)
     # Wherever it ends, what swings so often that nobody can tell a gain was never kept. A dip of
     # one row is no loss: means of few answers scatter so.

@@ -47,7 +47,6 @@ MAX_PART_GAIN_SHARE = Threshold(
     "component-dominates.share", 0.75, "share of all gains that one part makes"
 )
 MIN_PART_UPDATES = 40  # updates
-LOUD = 3.0  # point-to-point noise sd of the part: a smaller gain is none
 MIN_EXPLAINED_REWARD_SHARE = (
     0.9  # of the total's variance that the parts must explain for their weights to be believed
 )
@@ -129,7 +128,7 @@ def _weights(trace: Trace, parts: dict[str, Series]) -> dict[str, float]:
 def _rises(series: Series, gain: Gain) -> bool:
     noise = noise_sd(series.values) or 0.0
     fit = trend(series.values)
-    clear = gain.last - gain.first > LOUD * noise
+    clear = gain.last - gain.first > 3.0 * noise  # standard deviations of the noise between points
     # A part that is earned in full after a few updates is no straight line: its noise is gone too.
     return clear and (fit is None or fit.change_low > 0 or noise == 0.0 or _jumps(series, gain))
 

@@ -88,7 +88,6 @@ SPREAD_NAMES, LEVEL_NAMES = (
     tuple(metric.name for metric in half) for half in (PAY_METRICS[:3], PAY_METRICS[3:])
 )
 SOLVED = 0.95  # share of right answers
-SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
 
 def check(trace: Trace) -> Answer:
@@ -346,7 +345,7 @@ def _starts_flat(
     first, reason = int(np.searchsorted(series.steps, began)), too_early(trace)
     if not reason:
         return ()
-    if float(series.values[:first].max(initial=value)) - value <= SAME_LEVEL * abs(value):
+    if float(series.values[:first].max(initial=value)) - value <= 0.05 * abs(value):  # of the level
         return (f"it never stood above that: a flat start; {reason}",)
     if value > series.values.min() or not _by_chance(series.values, first):
         return ()

@@ -60,14 +60,9 @@ MIN_OUTAGE_UPDATES = Threshold(
     "judge-outage.updates", 3.0, "successive updates without real rewards"
 )
 WINDOW = 10  # updates
-WHOLE = 0.9  # of the rows outside the gap hold the reward: it is logged in every row
-FAR = 4.0  # sd of the updates before
 LEVEL_BEFORE_UPDATES = 20  # updates that tell the level before
 ONSET_UPDATES = 5  # updates on either side of the onset
-MOVED = 4.0  # sd of a mean of so many updates
-QUARTER = 0.25  # of the way from the default to the level before
 MIN_LONG_OUTAGE_SHARE = 0.1  # share of the run
-NEARLY_ALL = 0.9  # of the rollouts
 # What a policy moves before it can earn less.
 POLICY_MOVEMENT_NAMES = (
     ENTROPY.name,
@@ -121,7 +116,7 @@ def _errors(trace: Trace) -> Finding | None:
         trend = learning_trend(trace, since=stretch.start)
         evidence, counter = sides(trend)
         lasts = stretch.goes_on or (stretch.share >= MIN_LONG_OUTAGE_SHARE and not content(trend))
-        is_total = stretch.goes_on and level >= NEARLY_ALL
+        is_total = stretch.goes_on and level >= 0.9  # of the rollouts
         return Finding(
             f"{level:.0%} of rollouts end in an error, {stretch.worst:.0%} at worst",
             severity=Severity(lasts + is_total),
@@ -149,7 +144,8 @@ def _missing(trace: Trace, name: str) -> Outage | None:
     first, last = stretch
     count = last - first + 1
     other_rows = np.concatenate((has[:first], has[last + 1 :]))
-    if count < MIN_OUTAGE_UPDATES.on(trace) or first == 0 or other_rows.mean() < WHOLE:
+    # else the reward is not logged in every row
+    if count < MIN_OUTAGE_UPDATES.on(trace) or first == 0 or other_rows.mean() < 0.9:
         return None
     return Outage(
         name,
@@ -191,8 +187,10 @@ def _default(trace: Trace, name: str) -> Outage | None:
     level, spread = median(values_before) or 0.0, robust_sd(values_before) or 0.0
     # Gone in one update, from where it had never been near: what sinks over several, or touches
     # the floor now and then, is a policy that gets worse.
-    near = np.any(values_before - atom < QUARTER * (level - atom))
-    if not spread or level - atom < FAR * spread or near:
+    # a quarter of the way from the default to the level before
+    near = np.any(values_before - atom < 0.25 * (level - atom))
+    # standard deviations of the updates before
+    if not spread or level - atom < 4.0 * spread or near:
         return None
     moved = _policy_moves(trace, int(series.steps[first]))
     if moved is None or moved:
@@ -248,7 +246,7 @@ def _policy_moves(trace: Trace, step: int) -> bool | None:
         answer = bool(answer)
         noise = max(noise_sd(values_before) or 0.0, robust_sd(values_before) or 0.0)
         gap = abs(float(after.mean()) - float(np.median(values_before)))
-        if gap > MOVED * noise:
+        if gap > 4.0 * noise:  # standard errors of a mean of so many updates
             return True
     return answer
 
