@@ -32,9 +32,7 @@ if TYPE_CHECKING:  # loaded where processes are started
 Asked = tuple[Run, Settings]  # a run, and what a person says about it
 Answer = Diagnosis | UnreadableLog
 
-RUNS_PER_TASK = (
-    4  # runs handed over at once: their rules travel once, and all processes end together
-)
+RUNS_PER_TASK = 4  # few enough that all processes end together
 
 
 def diagnose(

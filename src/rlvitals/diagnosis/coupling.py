@@ -105,8 +105,8 @@ class Spread:
         if self.best.known:
             return f"{off} belong elsewhere: {self.best.assumption}"
         return (
-            f"what would be best is not known: no {SPEEDS_SETTING} is set; were all equal, {off} would "
-            "belong elsewhere"
+            f"what would be best is not known: no {SPEEDS_SETTING} is set; were all equal, {off} "
+            "would belong elsewhere"
         )
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rlvitals.metrics.catalogue.throughput import ELAPSED, STEP_TIME
 from rlvitals.types import Series, Trace
 
-PAUSE_FACTOR = 20.0  # times the usual distance of two rows, and
-MIN_PAUSE_SECONDS = 600.0  # at least so long: a longer silence is a pause between attempts
+PAUSE_FACTOR = 20.0  # x the usual interval of two rows
+MIN_PAUSE_SECONDS = 600.0  # a longer gap than both is a pause between attempts
 STEP_TIMES_SOURCE = "the times of its steps"
 
 

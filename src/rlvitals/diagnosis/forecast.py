@@ -11,9 +11,12 @@ from rlvitals.rules.standing import OUTCOME_NAMES, label, outcome
 from rlvitals.signals.forecast import Crossing, crossing
 from rlvitals.types import Series, Trace
 
-EXPLORATION_FLOOR_SHARE = 0.05  # of its first level: what is left of an exploration that is over
-FLOOR_METRICS = ("exploration/entropy", "exploration/std")  # falling, they lose what they had
-BOUND_METRICS = (  # what counts is the rule's own limit
+EXPLORATION_FLOOR_SHARE = 0.05  # of its first level, where exploration is over
+FLOOR_METRICS = (
+    "exploration/entropy",
+    "exploration/std",
+)  # forecast to a share of their first level
+BOUND_METRICS = (  # forecast to the limit of the rule
     "policy/kl_to_reference",
     "policy/kl_to_reference_per_token",
     "policy/approx_kl",

@@ -35,7 +35,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Series, Trace
 
 Part = Literal["goals", "stability"]
-MIN_KEY_METRIC_POINTS = 10  # numbers: fewer have no level
+MIN_KEY_METRIC_POINTS = 10  # fewer have no level
 NOT_LOGGED = "not logged"
 
 
@@ -184,18 +184,25 @@ _CONTROL_SPECS = (
 )
 KEY_METRIC_SPECS: Mapping[Profile, tuple[Asked, ...]] = {
     Profile.RLHF_PPO: (
-        OUTCOME_SPEC, RLHF_SPEC, SCORE_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC, CLIP_SPEC, KL_SPEC, VALUE_LOSS_SPEC, KL_COEF_SPEC,
+        OUTCOME_SPEC, RLHF_SPEC, SCORE_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC,
+        CLIP_SPEC, KL_SPEC, VALUE_LOSS_SPEC, KL_COEF_SPEC,
     ),
     Profile.CONTROL_PPO: _CONTROL_SPECS,
     Profile.UNKNOWN: _CONTROL_SPECS,
     Profile.SCHEDULER_PPO: (
-        OUTCOME_SPEC, GOAL_KL_SPEC, ENTROPY_SPEC, CLIP_SPEC, GRADIENT_SPEC, TEMPERATURE_SPEC, BALANCE_SPEC, VALUE_LOSS_SPEC,
+        OUTCOME_SPEC, GOAL_KL_SPEC, ENTROPY_SPEC, CLIP_SPEC, GRADIENT_SPEC, TEMPERATURE_SPEC,
+        BALANCE_SPEC, VALUE_LOSS_SPEC,
     ),
-    Profile.GRPO: (OUTCOME_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC, CLIP_SPEC, ZERO_STD_SPEC, GRADIENT_SPEC),
+    Profile.GRPO: (
+        OUTCOME_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC, CLIP_SPEC, ZERO_STD_SPEC,
+        GRADIENT_SPEC,
+    ),
     Profile.PSR: _FILTERED_RUN_SPECS,
     Profile.NSR: _FILTERED_RUN_SPECS,
     Profile.W_REINFORCE: _FILTERED_RUN_SPECS,
-    Profile.ON_POLICY: (OUTCOME_SPEC, ENTROPY_SPEC, VALUE_LOSS_SPEC, EXPLAINED_VARIANCE_SPEC, GRADIENT_SPEC),
+    Profile.ON_POLICY: (
+        OUTCOME_SPEC, ENTROPY_SPEC, VALUE_LOSS_SPEC, EXPLAINED_VARIANCE_SPEC, GRADIENT_SPEC,
+    ),
     Profile.OFF_POLICY: (OUTCOME_SPEC, VALUE_LOSS_SPEC, Q_SPEC, LOSS_SPEC),
     Profile.SUPERVISED: (OUTCOME_SPEC, GRADIENT_SPEC, LEARNING_RATE_SPEC),
 }  # fmt: skip
@@ -210,7 +217,7 @@ OPTIONAL_SPECS = (
     RLHF_SPEC,
     SCORE_SPEC,
 )
-RUN_ORIGIN_PREFIX = "the run's "  # how the origin of a bound begins that a run has set itself
+RUN_ORIGIN_PREFIX = "the run's "  # of a bound that is a setting of the run
 
 
 def crucial(diagnosis: Diagnosis) -> Crucial:

@@ -26,9 +26,7 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
-MAX_SLOW_ENTROPY_LOSS = (
-    0.7  # of its first level: an entropy that loses more than this fell fast or far
-)
+MAX_SLOW_ENTROPY_LOSS = 0.7  # of its first level: a greater loss is fast or far
 STRONG_UPDATE_RULES = (
     "clip-fraction-high",
     "kl-above-target",

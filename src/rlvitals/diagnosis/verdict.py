@@ -112,7 +112,7 @@ def _of_the_outcome(finding: Finding | None) -> bool:
 # is paid for does not is not learning the task.
 LOSS_VERDICTS = (Word.COLLAPSED, Word.UNSTABLE)
 OUTCOME_VERDICTS = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
-GOOD_VERDICTS = (Word.CONVERGED, Word.LEARNING)  # never said without what speaks against it
+GOOD_VERDICTS = (Word.CONVERGED, Word.LEARNING)  # always given with the counter-evidence
 
 
 def _by_outcome(trace: Trace, trend: Standing) -> Verdict:

@@ -13,12 +13,12 @@ from rlvitals.types import Series, Trace
 # a collector's garbage, a checkpoint or an evaluation fills a shorter one.
 MIN_WINDOW_SECONDS = 20.0
 SLOW_PACE_FACTOR = 0.7  # of the run's own past
-USUAL_WINDOWS, MIN_SLOW_WINDOWS = 3, 5  # windows that say what was usual, and that must be slow
+USUAL_WINDOWS, MIN_SLOW_WINDOWS = 3, 5  # before and after the change
 MIN_PACE_WINDOWS = USUAL_WINDOWS + MIN_SLOW_WINDOWS
 # Who logs steps per second of each interval, over steps of the environments: of other rates it is
 # not known what they are a mean of, or they are means since the start.
 INTERVAL_RATE_FRAMEWORKS = ("rlvitals-ppo",)
-PACE_WINDOWS = 30  # enough to date a change, few enough to be steady
+PACE_WINDOWS = 30  # per run: dates a change, and averages noise
 WARM_UP_SHARE = 0.1  # of the run
 
 

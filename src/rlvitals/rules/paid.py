@@ -18,19 +18,11 @@ from rlvitals.rules.known_task import environment
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.types import Profile, Series, Trace
 
-PAY_TOLERANCE, MIN_PAY_DEVIATION = (
-    0.01,
-    0.1,
-)  # of what the steps should have paid: rounding, and what is none
-EXACT_PAY_TOLERANCE = 1e-3  # the same, of rewards that one number multiplies
-MIN_MATCHED_POINTS = 5  # points that hold, before one that does not is a change
-MIN_UNMATCHED_POINTS, MIN_UNMATCHED_SHARE = (
-    3,
-    0.1,
-)  # points that are off, and their share of the log
-MIN_PAY_SHARE = (
-    0.005  # of what the steps should have paid: no reward arrives, which is another fault
-)
+PAY_TOLERANCE, MIN_PAY_DEVIATION = 0.01, 0.1  # of the expected pay: below and above rounding
+EXACT_PAY_TOLERANCE = 1e-3  # of the expected pay, where one number scales all rewards
+MIN_MATCHED_POINTS = 5  # before a point that does not match is a change
+MIN_UNMATCHED_POINTS, MIN_UNMATCHED_SHARE = 3, 0.1  # of the log
+MIN_PAY_SHARE = 0.005  # of the expected pay: with less, no reward arrives (constant-reward)
 MIN_PAID_STEPS = 5  # of an episode: fewer pay a whole number each by chance
 MIN_TIME_LIMIT_SHARE, MIN_POINT_SHARE = 0.99, 0.9  # of the time limit, and of the points
 

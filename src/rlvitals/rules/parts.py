@@ -17,7 +17,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
-MIN_RISING_GAIN_SHARE = 0.75  # of all gains that the rising part makes
+MIN_RISING_GAIN_SHARE = 0.75  # of all gains, by the rising part
 MIN_UNPAID_ROWS = 20
 # Logs of these say which answers were right.
 GRADED_NAMES = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)

@@ -22,7 +22,7 @@ SOFT_UPDATE_ALGORITHMS = (
     "DDPG",
     "TQC",
 )  # their target networks follow a little at each step
-MIN_TARGET_INTERVAL = 2  # steps: a network that is copied at each of them is no target
+MIN_TARGET_INTERVAL = 2  # steps: a network copied at each step is no target
 TUNED_TARGET_INTERVALS = "10 to 1,000"
 
 
@@ -93,7 +93,8 @@ PRACTICES: tuple[Practice, ...] = (
         below="each update sees hardly more than one moment",
     ),
     Practice(
-        "tau", OFF_POLICY_PROFILES, "0.005 to 0.05", low=1e-5, high=0.5, algorithms=SOFT_UPDATE_ALGORITHMS,
+        "tau", OFF_POLICY_PROFILES, "0.005 to 0.05", low=1e-5, high=0.5,
+        algorithms=SOFT_UPDATE_ALGORITHMS,
         below="the target networks never follow",
         above="the target networks are the networks: nothing holds the values down",
     ),

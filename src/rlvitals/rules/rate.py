@@ -10,12 +10,8 @@ from rlvitals.types import Profile
 
 # Kinds of training whose healthy runs look alike: a rule is measured in each.
 ON_POLICY_FAMILY, OFF_POLICY_FAMILY = "on-policy control", "off-policy control"
-SCHEDULER_FAMILY, GROUPED_FAMILY, RLHF_FAMILY, SUPERVISED_FAMILY = (
-    "scheduler",
-    "GRPO-like",
-    "RLHF",
-    "supervised",
-)
+SCHEDULER_FAMILY, GROUPED_FAMILY = "scheduler", "GRPO-like"
+RLHF_FAMILY, SUPERVISED_FAMILY = "RLHF", "supervised"
 FAMILIES = {
     Profile.CONTROL_PPO: ON_POLICY_FAMILY,
     Profile.ON_POLICY: ON_POLICY_FAMILY,
@@ -29,7 +25,7 @@ FAMILIES = {
     Profile.RLHF_PPO: RLHF_FAMILY,
     Profile.SUPERVISED: SUPERVISED_FAMILY,
 }
-MIN_HEALTHY_RUNS = 10  # healthy runs of one family: fewer, and a rule may only be a note
+MIN_HEALTHY_RUNS = 10  # of one family: with fewer, a rule is at most a note
 
 
 @dataclass(frozen=True, slots=True)

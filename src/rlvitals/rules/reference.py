@@ -129,7 +129,7 @@ class Negative:
     updates: int
 
 
-MIN_ERROR_BLOCKS = 5  # at least, to know a mean's error
+MIN_ERROR_BLOCKS = 5  # fewer give no standard error
 
 
 def below_zero(kl: Series, rounding: float) -> Negative | None:

@@ -18,10 +18,8 @@ from rlvitals.types import Series, Trace
 
 Kind = Literal["resume", "setting", "stage", "epoch"]
 
-MAX_CHANGE_COVERAGE = (
-    0.1  # of the updates may lie as near to a change of one kind: more explain anything
-)
-MAX_SETTING_CHANGES = 5  # changes of a setting: one that changes oftener is steered, not set
+MAX_CHANGE_COVERAGE = 0.1  # of the updates near changes of one kind: more explain any finding
+MAX_SETTING_CHANGES = 5  # a setting that changes more often is scheduled
 WATCHED_SETTINGS = (
     CLIP_RANGE,
     ENTROPY_COEF,

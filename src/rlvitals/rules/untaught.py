@@ -25,10 +25,8 @@ from rlvitals.rules.width import max_entropy
 from rlvitals.types import Profile, Trace
 
 MIN_SIGNAL_UPDATES = 20  # updates
-MIN_UNTAUGHT_SHARE = 0.9  # of them: now and then one sample of many still differs
-REWARD_TOP_TOLERANCE = (
-    0.03  # of the range of the rewards: a median this near to the best is at the top
-)
+MIN_UNTAUGHT_SHARE = 0.9  # of these updates: a single sample may differ
+REWARD_TOP_TOLERANCE = 0.03  # of the range of the rewards, below the best
 MIN_GROUPS_ALIKE = 0.95  # share of groups without contrast
 MIN_CUT_SHARE = 0.99  # of responses that end at the length limit
 MAX_FIXED_ENTROPY = 0.01  # nats per token
@@ -36,7 +34,7 @@ MIN_DEAD_KL = 0.5  # nats per token from the reference
 MAX_DEAD_LEVEL = 0.5  # of the way from the worst to the best batch of the run
 MIN_STILL_ROWS = 8
 MAX_STILL_SHARE = 0.9  # of right answers: beyond, there is little left to learn
-MAX_ZERO_GRADIENT = 1e-10  # gradient norm that is float32's rounding of nothing
+MAX_ZERO_GRADIENT = 1e-10  # norm: float32 rounding of zero
 MAX_CHANGED_ACTIONS = Threshold(
     "updates-hardly-move.changed", 0.02, "share of actions that a whole run changes", high=1.0
 )

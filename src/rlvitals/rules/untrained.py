@@ -26,22 +26,17 @@ from rlvitals.signals.rolling import rolling_median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
-EXPLAINED_FACTOR = 3.0  # x the least explained variance: of the last third, in the median
-MAX_EARLY_EV, MAX_EV_GAIN = (
-    0.4,
-    0.1,
-)  # explained variance of the first third, and what is better than that
-HIGH_EV = 0.5  # explained variance of five updates: chance may have it too, so it clears nobody
-EVEN_LOSS_RATIO, STEP_PAY_FACTOR = (
-    0.5,
-    2.5,
-)  # lowest over highest loss, usual over first; x what a step pays
+EXPLAINED_FACTOR = 3.0  # x the least explained variance: median of the last third
+MAX_EARLY_EV, MAX_EV_GAIN = 0.4, 0.1  # explained variance of the first third; gain on it
+HIGH_EV = 0.5  # of five updates: reached by chance, too, so it clears no critic
+EVEN_LOSS_RATIO = 0.5  # lowest over highest loss, and median over first
+STEP_PAY_FACTOR = 2.5  # x the mean reward of a step
 MIN_Q_ERROR = 2.0  # x the mean Q: a critic that errs by more predicts nothing
-FIRST_LOSSES = 5  # points: the first losses
-MIN_CRITIC_UPDATES = 20  # updates at least
+FIRST_LOSSES = 5  # points
+MIN_CRITIC_UPDATES = 20  # losses
 MIN_WAY_LEARNED = 1 / 3  # of the way from a random to a solved policy
 MIN_POSITIVE_SHARE = 0.9  # of the last explained variances: 0.84 at most of 57 broken runs
-LOW_PERCENT, HIGH_PERCENT = 10.0, 90.0  # per cent of the updates
+LOW_PERCENT, HIGH_PERCENT = 10.0, 90.0  # percentiles of the updates
 BLIND_CAUSE = "observations are constant, or do not show what the return depends on"
 UNTRAINED_CAUSES = (
     "the critic's weights are left out of the training, or its loss out of the sum",

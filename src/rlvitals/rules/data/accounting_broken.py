@@ -39,11 +39,8 @@ from rlvitals.rules.identities import IDENTITIES, Identity
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Trace
 
-MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE = (
-    3,
-    0.01,
-)  # rows that break it: fewer may be rows of a log that was mended
-MAX_FACTOR_DEVIATION = 0.02  # relative: a miss that is always the same factor
+MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE = 3, 0.01  # fewer may be rows of a repaired log
+MAX_FACTOR_DEVIATION = 0.02  # relative, of a constant factor
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,13 +82,13 @@ from rlvitals.types import Series, Trace
 MIN_FROZEN_UPDATES = Threshold(
     "frozen-metric.updates", 20.0, "successive updates over which a number is bit-identical"
 )
-MIN_EXACT_DIGITS = 5  # significant: fewer repeat by rounding
+MIN_EXACT_DIGITS = 5  # significant digits: fewer repeat by rounding
 
-MIN_ENTROPY_LOST = 0.05  # of its first level: more than the states of a batch change it by
+MIN_ENTROPY_LOST = 0.05  # of its first level: more than a batch of states changes it
 MIN_MEAN_EPISODES = 2.0  # of a mean over several
-MIN_ONE_WAY_SHARE = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
-LEVEL_POINTS = 5  # of a series, whose median is a level
-BATCH_LOOP_FRAMEWORKS = ("cleanrl",)  # frameworks whose scripts train on each batch several times
+MIN_ONE_WAY_SHARE = 0.95  # of the updates: with fresh samples a loss also reverses
+LEVEL_POINTS = 5  # their median is a level
+BATCH_LOOP_FRAMEWORKS = ("cleanrl",)  # their scripts train on each batch several times
 NEW_LOGPROBS_CAUSES = (
     "the old log-probability is computed anew at each step, not kept from the rollout",
     "each batch is used for a single step: then clip range and KL say nothing",

@@ -56,9 +56,9 @@ from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, U
 from rlvitals.rules.standing import label
 from rlvitals.types import Profile, Series, Trace
 
-MIN_IMPOSSIBLE_SHARE, MIN_IMPOSSIBLE_VALUES = 0.1, 3  # share of the values, and how many
-RANGE_SLACK_SHARE = 0.01  # of an environment's range: rounding in logs
-LIMIT_ROUNDING = 1e-3  # of the limit, or of a metric's usual size: a variance of equal numbers, say
+MIN_IMPOSSIBLE_SHARE, MIN_IMPOSSIBLE_VALUES = 0.1, 3  # of the values; values
+RANGE_SLACK_SHARE = 0.01  # of an environment's range, for rounding in logs
+LIMIT_ROUNDING = 1e-3  # of the limit or of the metric's usual size: the variance of equal numbers
 FLOAT32_KL_ROUNDING = 1e-5  # nats, float32: exp(d) - d - 1 of a tiny d
 BFLOAT16_KL_ROUNDING = 1e-3  # nats, bfloat16, which language models are trained in
 NON_NEGATIVE_ESTIMATORS = ("k2", "k3", "exact", "k1 clamped")  # estimators of KL
@@ -69,7 +69,7 @@ SIGN_CHECKED_KLS = (
     KL_TO_REFERENCE_PER_TOKEN,
     KL_TO_WARM_START,
 )
-UNREAD_FRAMEWORKS = ("generic", "")  # frameworks whose numbers nobody has read the source of
+UNREAD_FRAMEWORKS = ("generic", "")  # their source has not been read
 # Counters and clocks are no measure of learning: their being in order clears nothing.
 SYSTEM_PREFIXES = ("progress/", "throughput/", "scheduler/")
 METRIC_RANGE_ORIGIN = "what this metric can be"

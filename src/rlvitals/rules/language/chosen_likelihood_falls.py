@@ -50,7 +50,7 @@ from rlvitals.types import Profile, Series, Trace
 MAX_CHOSEN_FALL = Threshold(
     "chosen-likelihood-falls.fall", 0.1, "share of the first log-probability"
 )
-MIN_LOGP_POINTS = 10  # points of the log-probability
+MIN_LOGP_POINTS = 10  # of the log-probability
 MIN_LOGP_ERRORS = 5.0  # standard errors of the difference between two fifths
 
 

@@ -42,7 +42,7 @@ from rlvitals.types import Profile, Series, Trace
 EXPERT_LOAD_FACTOR = Threshold(
     "experts-collapse.factor", 1.3, "load of the busiest expert over its start"
 )
-MIN_EXPERT_POINTS = 20  # points
+MIN_EXPERT_POINTS = 20
 
 
 def check(trace: Trace) -> Answer:

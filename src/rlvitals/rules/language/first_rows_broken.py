@@ -61,7 +61,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecide
 from rlvitals.signals.finite import Array
 from rlvitals.types import Profile, Series, Trace
 
-MAX_EARLY_ROWS = 9  # ten and more are judged by rules that compare rows
+MAX_EARLY_ROWS = 9  # more are judged by rules that compare rows
 MAX_FIRST_SAMPLER_KL = 0.5  # nats per token
 MIN_FIRST_SHARE = 0.95  # of responses, or of groups
 # Before 0.27 TRL's `reward_std` was the mean of the groups' spreads, and no share was logged.

@@ -66,8 +66,8 @@ STRAGGLER_FACTOR = Threshold(
 )
 # No run must log these: only who samples dynamically can.
 GENERATION_METRICS = (GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99)
-MIN_GENERATION_POINTS = 2 * SHORT_WINDOW  # points
-MAX_SHARE_OF_START = 0.5  # of its own start
+MIN_GENERATION_POINTS = 2 * SHORT_WINDOW
+MAX_SHARE_OF_START = 0.5
 EASY_ACCURACY, HARD_ACCURACY = 0.8, 0.2  # share of right answers
 GENERATION_PHASES = ("gen", "rollout", "generation", "generate")  # phases, by their first word
 

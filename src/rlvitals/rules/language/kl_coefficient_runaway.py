@@ -39,7 +39,7 @@ KL_COEF_FACTOR = Threshold(
     "x its own start, that the coefficient has grown to",
     low=1.0,
 )
-MIN_KL_COEF_POINTS = 20  # updates
+MIN_KL_COEF_POINTS = 20
 
 
 def check(trace: Trace) -> Answer:
@@ -60,12 +60,10 @@ def check(trace: Trace) -> Answer:
     now_kl = median(kl.tail(tail).values) or 0.0
     target = trace.number("kl_target")
     at_climb = kl.until(climbs).tail(tail).values
-    limit = (
-        Bound(target, "the run's kl_target")
-        if target
-        # of KL: a coefficient four times as large must show
-        else Bound(0.8 * (median(at_climb) or now_kl), "four fifths of KL where the climb began")
-    )
+    limit = Bound(target, "the run's kl_target") if target else None
+    if limit is None:  # a coefficient four times as large must show
+        kl_at_climb = median(at_climb) or now_kl
+        limit = Bound(0.8 * kl_at_climb, "four fifths of KL where the climb began")
     if now_kl < limit.value:
         return Clear()
     trend = learning_trend(trace, since=climbs)

@@ -37,7 +37,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-MIN_PENALTY_UPDATES = 40  # updates
+MIN_PENALTY_UPDATES = 40
 KL_PENALTY_FACTOR = Threshold(
     "kl-penalty-dominates.factor", 1.0, "x what was gained, that the KL penalty costs"
 )

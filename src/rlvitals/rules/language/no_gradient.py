@@ -45,8 +45,8 @@ from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Profile, Series, Trace
 
-MIN_GROUP_UPDATES = 2  # updates in which groups are known to differ
-MIN_BATCH_UPDATES = 5  # updates in which the batch differs, and its groups may not
+MIN_GROUP_UPDATES = 2  # with rewards that differ within groups
+MIN_BATCH_UPDATES = 5  # with rewards that differ within the batch
 ZERO_GRADIENT = Bound(0.0, "a gradient of exactly zero")
 MASKED_LOSS_CAUSE = (
     "the loss masks every response: padding that is also the end token, a mask shifted by one"

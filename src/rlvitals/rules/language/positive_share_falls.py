@@ -46,8 +46,8 @@ MIN_POSITIVE_FALL = Threshold(
 MIN_POSITIVE_FALL_RATIO = Threshold(
     "positive-share-falls.part", 0.2, "part of the positive share that is lost", high=1.0
 )
-MIN_POSITIVE_UPDATES = 20  # updates
-POSITIVE_BLOCKS = 10  # blocks that the best is taken over
+MIN_POSITIVE_UPDATES = 20
+POSITIVE_BLOCKS = 10  # the best of them is the reference
 
 
 @dataclass(frozen=True, slots=True)

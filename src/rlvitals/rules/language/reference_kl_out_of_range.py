@@ -88,7 +88,7 @@ MAX_NOTED_KL = Threshold(
 KL_ORIGIN = "nats per token, default"
 NOTED_KL_ORIGIN = "nats per token, default: 1.6 x as likely as under the reference"
 KL_GROWTH_FACTOR = 1.5  # over the last half of the run
-MIN_NEGATIVE_UPDATES = 20  # updates
+MIN_NEGATIVE_UPDATES = 20
 # What rounding can do, and what is a fault whatever the outcome does: TRL's own limit.
 SEQUENCE_KL_LIMITS = (Bound(-0.01, "nats per sequence, default: what rounding can do"), -1.0)
 TOKEN_KL_LIMITS = (Bound(-1e-3, "nats per token, default: what rounding can do"), -0.05)

@@ -38,7 +38,7 @@ LENGTH_SHRINK_FACTOR = Threshold(
     high=1.0,
 )
 
-MIN_LENGTH_LEFT_SHARE = 0.1  # of the first length: hardly anything is written any more
+MIN_LENGTH_LEFT_SHARE = 0.1  # of the first length
 
 
 def check(trace: Trace) -> Answer:

@@ -52,10 +52,7 @@ MAX_CUT_INCREASE = Threshold(
     "share of responses cut at the limit, more than at the start",
     high=1.0,
 )
-MIN_CORRELATION_SAMPLES, MAX_CORRELATION_SAMPLES = (
-    200,
-    2000,
-)  # that a correlation is taken over, at least and at most
+MIN_CORRELATION_SAMPLES, MAX_CORRELATION_SAMPLES = 200, 2000  # completions, the newest ones
 
 
 def check(trace: Trace) -> Answer:

@@ -78,30 +78,18 @@ MAX_SAMPLER_KL = Threshold(
     "KL from sampler to trainer, nats per token, where both compute in 16 bits and in step; the"
     " limits of the other measures go with it",
 )
-LOOSE_FACTOR = 5.0  # x the limit: experts are routed differently, 8 bits round, old samples differ
-FLOAT32_FACTOR = 0.1  # x the limit where every data type that the settings name is float32
+LOOSE_FACTOR = 5.0  # x the limit: for routed experts, 8-bit weights and old samples
+FLOAT32_FACTOR = 0.1  # x the limit, where all data types in the settings are float32
 QUANTISED_SETTINGS = (
-    "fp8",
-    "int8",
-    "float8",
-    "awq",
-    "gptq",
-    "nf4",
-    "int4",
-    "4bit",
-    "8bit",
-    "mxfp",
-    "nvfp",
-)
+    "fp8", "int8", "float8", "awq", "gptq", "nf4", "int4", "4bit", "8bit", "mxfp", "nvfp",
+)  # fmt: skip
 DATA_TYPE_SETTING = re.compile(r"dtype=(?:torch\.)?(\w+)")
-MIN_GAP_GROWTH, MIN_GAP_SHARE = 5.0, 0.25  # x its first fifth, and of the limit: a gap that opens
-MIN_GAP_RESETS, RESET_GAP_SHARE = (
-    3,
-    0.3,
-)  # times that a gap fell below this share of its height: synchronisations
-MIN_UNSYNCED_SHARE = 0.5  # of the run, its last, without a new version
+MIN_GAP_GROWTH, MIN_GAP_SHARE = 5.0, 0.25  # a growing gap: x its first fifth, of the limit
+# Synchronisations: times that a gap fell below this share of its height.
+MIN_GAP_RESETS, RESET_GAP_SHARE = 3, 0.3
+MIN_UNSYNCED_SHARE = 0.5  # last share of the run without a new version
 MAX_UPDATE_LAG = 2.0  # versions: beyond one step of pipelining
-MAX_DROPPED_SHARE = 0.05  # share of tokens or sequences that a correction left out
+MAX_DROPPED_SHARE = 0.05  # of tokens or sequences, by a correction
 
 
 @dataclass(frozen=True, slots=True)

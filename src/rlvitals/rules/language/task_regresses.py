@@ -37,9 +37,9 @@ from rlvitals.types import Series, Trace
 RUN_PARTS = 5
 MIN_TASK_UPDATES = 20
 MIN_COMPARED_TASKS = 2
-LOSS_ERRORS = 5.0  # standard errors: of twenty tasks, and of noise that is not white
-MIN_LOSS_SHARE = 0.1  # of the range of all tasks' rewards: less is not worth a look
-MAX_OTHERS_LOSS_RATIO = 0.25  # of what the other tasks gained: more, and all of them fall
+LOSS_ERRORS = 5.0  # standard errors, for twenty tasks with autocorrelated noise
+MIN_LOSS_SHARE = 0.1  # of the range of all tasks' rewards
+MAX_OTHERS_LOSS_RATIO = 0.25  # of the gain of the other tasks: beyond, all of them fall
 
 MAX_TASK_LOSS = Threshold(
     "task-regresses.loss", 0.5, "share of a task's gain that it has lost again", high=1.0

@@ -33,7 +33,7 @@ from rlvitals.rules.weigh import by_learning
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
-MIN_RETRIEVAL = 0.2  # at the start: less is too near to chance to fall from
+MIN_RETRIEVAL = 0.2  # at the start: less is near chance
 
 # Runs without a fault of scripts/record_rollout_runs.py: 19 keep 0.46; a faster one, 0.33.
 MIN_RETRIEVAL_LEFT = Threshold(

@@ -53,7 +53,7 @@ MAX_THRESHOLD_GAP = Threshold(
     high=1.0,
 )
 WINDOW = 20  # updates
-MIN_SHARED_UPDATE_SHARE = 0.9  # of the updates: both shares are of the same samples
+MIN_SHARED_UPDATE_SHARE = 0.9  # of the updates, in which both shares are logged
 
 
 def check(trace: Trace) -> Answer:

@@ -43,9 +43,9 @@ MIN_CALLS_LEFT = Threshold(
 MAX_TOOL_FAILURE_SHARE = Threshold("tool-use-fades.failures", 0.5, "share of calls that fail")
 # No run must log these: only who has tools can.
 TOOL_METRICS = (TOOL_CALLS, TOOL_FAILURES, TURNS_MEAN)
-MIN_TOOL_POINTS = 2 * SHORT_WINDOW  # points
-TURN_LIMIT_SHARE = 0.95  # of the most turns: every episode ends there, but for rounding
-FIRST_TOOL_UPDATES = 5  # updates
+MIN_TOOL_POINTS = 2 * SHORT_WINDOW
+TURN_LIMIT_SHARE = 0.95  # of the most turns, for rounding
+FIRST_TOOL_UPDATES = 5
 
 
 def check(trace: Trace) -> Answer:

@@ -30,7 +30,7 @@ from rlvitals.rules.weigh import by_learning, clear_by_answers, content
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
-MIN_ADDED_TURNS = 1.0  # beyond the start: a question and a follow-up are no inflation
+MIN_ADDED_TURNS = 1.0  # beyond the start: one follow-up is no inflation
 
 # 19 runs without a fault of scripts/record_rollout_runs.py, 3 with calls that pay, reach 1.64.
 TURNS_FACTOR = Threshold("turns-inflate.factor", 2.0, "x its own start, in turns", low=1.0)

@@ -58,9 +58,8 @@ def check(trace: Trace) -> Answer:
     """Compare when outcomes begin and when updates do."""
     picked = outcome(trace)
     if picked is None:
-        return Undecided(
-            f"fewer than {MIN_OUTCOME_POINTS} values of the outcome", ("outcome/return",)
-        )
+        reason = f"fewer than {MIN_OUTCOME_POINTS} values of the outcome"
+        return Undecided(reason, ("outcome/return",))
     # Some programs write a loss of 0 until the replay buffer holds a batch.
     logged = [
         s for name in TRACES if (s := trace.get(name)) is not None and s.finite().values.any()
@@ -80,14 +79,13 @@ def check(trace: Trace) -> Answer:
         return Clear()
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    name = next(n for n in TRACES if n in trace)
     severity = weigh.severity(trend)
     if _never_rose(trace, trend, picked[1].until(first).values):
         severity, counter = Severity.WARNING, ()
     return Finding(
         f"{share:.0%} of the run is over before the first update, at step {first:,}",
         severity=severity,
-        metric=name,
+        metric=next(n for n in TRACES if n in trace),
         began=first_step,
         ended=first,
         observed=share,

@@ -65,24 +65,20 @@ LOSS_JUMP_FACTOR = Threshold(
     "environment-changed.jump", 4.0, "times the critic's recent loss that is a sudden error"
 )
 MIN_LOST_GAIN = Threshold("environment-changed.lost", 0.3, "share of the gain that is lost")
-MIN_PEAK_FACTOR = 1.5  # x the largest of the recent values: a spiky loss is none
+MIN_PEAK_FACTOR = 1.5  # x the largest recent value: spikes of a loss stay below
 # Of what the critic's loss was before: at a return that is always the same it is next to nothing,
 # and the first episodes that end otherwise multiply it. That is the policy's doing.
 MIN_EV_DROP = 0.3  # of explained variance
-MIN_CHANGE_GAIN, MIN_CHANGE_SCATTERS = (
-    0.05,
-    5.0,
-)  # of the gain, x the scatter from point to point: enough beside that
-RECENT_POINTS = 20  # points before
-BREAK_POINTS = 5  # so many of so many points: an outlier is no change
-CAUSE_POINTS = 2  # points before the break whose updates may have caused it
-LEVEL_BEFORE_POINTS = 5  # points of the outcome that tell its level
+MIN_CHANGE_GAIN, MIN_CHANGE_SCATTERS = 0.05, 5.0  # of the gain; x the noise between points
+RECENT_POINTS = 20  # before the break
+BREAK_POINTS = 5  # after the break
+CAUSE_POINTS = 2  # before the break: their updates may have caused it
+START_POINTS = 5  # of the outcome: their median is a level
 # Of the fall, in the first half of what is left: a mean over 100 episodes falls in a line.
 # Updates that are large all the time may be to blame as well.
 ORDINARY_KL, ORDINARY_CLIP_FRACTION = 0.03, 0.3  # nats, share of samples
-MIN_ENTROPY_RATIO = 0.75  # x the entropy of discrete actions: a policy that was becoming certain
-CERTAINTY_POINTS = 5  # points in which it would have become certain
-SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+MIN_ENTROPY_RATIO = 0.75  # of discrete actions, over CERTAINTY_POINTS: lower is more certain
+CERTAINTY_POINTS = 5
 
 
 def check(trace: Trace) -> Answer:
@@ -215,7 +211,7 @@ def _drops(values: Array) -> list[int]:
 
 
 def _lasts(mask: Array) -> bool:
-    return int(np.count_nonzero(mask)) >= 4  # of BREAK_POINTS: an outlier is no change
+    return int(np.count_nonzero(mask)) >= 4  # of BREAK_POINTS: one may be an outlier
 
 
 def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
@@ -233,15 +229,12 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     if gain <= material or drop.loss < min_loss:
         return None
     after = series.since(step + 1).values
-    soon = after[: max(2 * LEVEL_BEFORE_POINTS, len(after) // 2)]
-    # a third of the loss comes in the first half
+    soon = after[: max(2 * START_POINTS, len(after) // 2)]
+    # a third of the loss comes within the first half
     if drop.before - float(soon.min()) < drop.loss * (1 / 3):
         return None
     # The fall must come from here: what came before the break was no lower than it.
-    if (
-        float(series.until(step).values[-2 * LEVEL_BEFORE_POINTS :].min())
-        < drop.before - drop.loss / 2
-    ):
+    if float(series.until(step).values[-2 * START_POINTS :].min()) < drop.before - drop.loss / 2:
         return None
     return drop
 
@@ -265,7 +258,7 @@ def _for_good(trace: Trace, step: int) -> bool:
 
 def _gain(drop: Fall, series: Series, step: int) -> float:
     """Return what had been gained until a break."""
-    return drop.before - float(np.median(series.until(step).values[:LEVEL_BEFORE_POINTS]))
+    return drop.before - float(np.median(series.until(step).values[:START_POINTS]))
 
 
 def _quiet(  # noqa: PLR0913, PLR0917 - both measures, the fall, the break, the last suspect update
@@ -286,10 +279,8 @@ def _updates_modest(series: Series, last: int, step: int, hidden: int, modest: f
     Nor did they spike up to `step` since an outcome that hides a fall for so long could hide it.
     """
     until = series.until(last)
-    newest, past = (
-        until.values[-CAUSE_POINTS:],
-        until.values[-RECENT_POINTS - CAUSE_POINTS : -CAUSE_POINTS],
-    )
+    newest = until.values[-CAUSE_POINTS:]
+    past = until.values[-RECENT_POINTS - CAUSE_POINTS : -CAUSE_POINTS]
     if len(past) < RECENT_POINTS // 2:
         return False
     if np.abs(newest).max() > max(2.0 * np.abs(past).max(), modest):  # x the largest recent KL
@@ -305,9 +296,8 @@ def _moves_much(trace: Trace, step: int) -> bool:
     }
     for name, limit in limits.items():
         series = trace.get(name)
-        recent = (
-            None if series is None else median(series.until(step).finite().values[-RECENT_POINTS:])
-        )
+        before = None if series is None else series.until(step).finite().values[-RECENT_POINTS:]
+        recent = None if before is None else median(before)
         if recent is not None and recent > limit:
             return True
     return _steady(trace, step) is False
@@ -323,11 +313,8 @@ def _steady(trace: Trace, step: int) -> bool | None:
         return None
     if values[-1] < 0.25 * values[0]:  # of that of 20 points before: exploration collapses
         return False
-    return bool(
-        MIN_ENTROPY_RATIO
-        < values[-1] / max(float(values[-CERTAINTY_POINTS]), SMALLEST_NORMAL)
-        < 1.0 / MIN_ENTROPY_RATIO
-    )
+    ratio = values[-1] / max(float(values[-CERTAINTY_POINTS]), float(np.finfo(np.float64).tiny))
+    return bool(MIN_ENTROPY_RATIO < ratio < 1.0 / MIN_ENTROPY_RATIO)
 
 
 def _new_rate(trace: Trace, step: int) -> bool:
@@ -362,7 +349,6 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
         f"{label(name)} breaks at step {step:,}, from {sign * drop.before:.4g} to "
         f"{sign * drop.low:.4g}, and no update had moved the policy: what it acts in has changed"
         f"{end}",
-        # half of the gain: an error
         severity=_severity(by_kl=by_kl, large=not recovers and loss >= 0.5 * gain),
         metric=name,
         began=step,

@@ -38,8 +38,8 @@ from rlvitals.types import Series, Trace
 MIN_LENGTH_CHANGE = Threshold(
     "episode-length-jump.change", 0.25, "part of the length before, by which it changes"
 )
-RETURN_SIDE_POINTS = 10  # points on either side that tell what the return did
-SIDE_PERCENTILES = 10.0, 90.0  # per cent: where most episodes of a side lie
+RETURN_SIDE_POINTS = 10  # on either side, for the change of the return
+SIDE_PERCENTILES = 10.0, 90.0  # between them lie most episodes of a side
 
 
 def check(trace: Trace) -> Answer:

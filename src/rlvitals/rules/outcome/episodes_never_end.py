@@ -39,8 +39,8 @@ from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-MIN_FULL_EPISODE_SHARE = 0.9  # of them
-MIN_LENGTH_POINTS = 5  # points: lengths that are equal to the digit need no more
+MIN_FULL_EPISODE_SHARE = 0.9  # of the episodes
+MIN_LENGTH_POINTS = 5  # few suffice, as lengths are equal to the digit
 TIME_LIMIT_TOLERANCE = 0.01  # of the limit
 
 

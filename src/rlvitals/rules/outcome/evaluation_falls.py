@@ -86,8 +86,8 @@ MIN_BINOMIAL_ERRORS = Threshold(
     "evaluation-falls.errors", 2.0, "binomial standard errors that a fall must exceed"
 )
 MIN_GAP_SCATTERS, MIN_GAP_VALUES = 3.0, 4  # times the scatter; values of a third
-CLEAR_LOSS_FACTOR = 2.0  # times what counts: plainly worse than at the start
-MIN_EPOCH_POINTS = 20  # of an epoch: in shorter ones every jump is near a boundary
+CLEAR_LOSS_FACTOR = 2.0  # x the material change
+MIN_EPOCH_POINTS = 20  # in shorter epochs every jump is near a boundary
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,16 +194,14 @@ def _severity(
     A policy that has drifted down is worse now, wherever it drifts next: there the error is that
     of measuring it. A return in a simulator swings by itself, and only a trend is one.
     """
-    if (
-        trend.state == "falling"
-        and sign * (trend.first - trend.last) >= CLEAR_LOSS_FACTOR * trend.material
-    ):
+    clear_loss = CLEAR_LOSS_FACTOR * trend.material
+    if trend.state == "falling" and sign * (trend.first - trend.last) >= clear_loss:
         return Severity.ERROR
     if trend.state in ("falling", "fallen back"):
         return Severity.WARNING
     fixed = trace.profile in (*kinds.LANGUAGE, Profile.SUPERVISED)
     # standard errors from the best fifth to the last
-    plain = fixed and drop >= max(CLEAR_LOSS_FACTOR * trend.material, 5.0 * error)
+    plain = fixed and drop >= max(clear_loss, 5.0 * error)
     return Severity.WARNING if plain and trend.state != "at its ceiling" else None
 
 

@@ -43,7 +43,7 @@ PLATEAU_SHARE = Threshold(
 )
 
 MIN_STUCK_SHARE, MIN_STUCK_POINTS = 0.3, 5  # of the run, and values
-MIN_BEST_SHARE = 0.5  # of them are exactly the best: a mean that still varies is no bound
+MIN_BEST_SHARE = 0.5  # of them equal to the best: a mean that varies is at no bound
 
 
 def check(trace: Trace) -> Answer:
@@ -51,9 +51,8 @@ def check(trace: Trace) -> Answer:
     trace = prefer_evaluation(trace)
     picked = outcome(trace)
     if picked is None or len(picked[1]) < MIN_OUTCOME_POINTS:
-        return Undecided(
-            f"fewer than {MIN_OUTCOME_POINTS} values of the outcome", ("outcome/return",)
-        )
+        reason = f"fewer than {MIN_OUTCOME_POINTS} values of the outcome"
+        return Undecided(reason, ("outcome/return",))
     trend = standing(trace)
     if trend.state == "unknown":
         return Undecided(trend.sentence)
@@ -74,11 +73,10 @@ def check(trace: Trace) -> Answer:
     if goes_on or tail.state == "at its ceiling":
         return Clear()
     share = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
-    name_text = label(name)
     way = describe_progress(trace, trend)
     does = "risen" if is_short else "changed"
     return Finding(
-        f"{name_text} has not {does} over the last {share:.0%} of the run: {trend.last:.4g}",
+        f"{label(name)} has not {does} over the last {share:.0%} of the run: {trend.last:.4g}",
         severity=Severity.NOTE,
         metric=name,
         began=step,

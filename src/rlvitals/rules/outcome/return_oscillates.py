@@ -51,8 +51,8 @@ OSCILLATION_PERSISTENCE = persistence("return-oscillates")
 MIN_RETURN_FALLS = Threshold(
     "return-oscillates.falls", 2, "times that half of the outcome's range was lost"
 )
-MIN_WILD_FALLS = 3  # falls: two may be one dip on the way up
-MIN_OSCILLATION_POINTS = 40  # points: two a block
+MIN_WILD_FALLS = 3  # two may be one dip on the way up
+MIN_OSCILLATION_POINTS = 40  # two per block
 
 
 def check(trace: Trace) -> Answer:

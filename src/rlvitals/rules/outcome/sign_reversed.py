@@ -73,7 +73,7 @@ from rlvitals.types import Series, Trace
 
 SIGN_PERSISTENCE = persistence("sign-reversed")
 MIN_SIGN_POINTS = 20  # of the return and of entropy
-FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns: those of a policy that is hardly trained
+FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns; points: a hardly trained policy
 MIN_FALL_SHARE = 0.75
 MIN_ENTROPY_THEN = Threshold(
     "sign-reversed.entropy",
@@ -81,10 +81,10 @@ MIN_ENTROPY_THEN = Threshold(
     "share of the first entropy that is left when most of the fall has come",
     high=1.0,
 )
-MAX_ENTROPY_LAST = 0.95  # of its first level: it has become surer
+MAX_ENTROPY_LAST = 0.95  # of its first level: the policy is more certain
 MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
 MAX_ORDINARY_KL = 0.05  # nats: median of ordinary updates
-LAST_ENTROPY_POINTS = 5  # of entropy, whose median is its level
+LAST_ENTROPY_POINTS = 5  # their median is the level of entropy
 
 
 def check(trace: Trace) -> Answer:

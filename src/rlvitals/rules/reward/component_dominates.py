@@ -46,10 +46,8 @@ from rlvitals.types import Series, Trace
 MAX_PART_GAIN_SHARE = Threshold(
     "component-dominates.share", 0.75, "share of all gains that one part makes"
 )
-MIN_PART_UPDATES = 40  # updates
-MIN_EXPLAINED_REWARD_SHARE = (
-    0.9  # of the total's variance that the parts must explain for their weights to be believed
-)
+MIN_PART_UPDATES = 40
+MIN_EXPLAINED_REWARD_SHARE = 0.9  # of the total's variance: the fitted weights are credible
 SOLVED = 0.95  # share of right answers
 
 

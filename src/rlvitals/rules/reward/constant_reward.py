@@ -76,17 +76,14 @@ from rlvitals.types import Profile, Series, Trace
 
 MIN_REWARD_POINTS = 10
 MIN_CONSTANT_UPDATES = Threshold(
-    "constant-reward.updates",
-    float(MIN_REWARD_POINTS),
-    "updates over which rewards do not differ",
+    "constant-reward.updates", float(MIN_REWARD_POINTS), "updates over which rewards do not differ",
     low=MIN_REWARD_POINTS,
-)
-MIN_DEAD_UPDATES = 40  # updates: a part may need as long to be found by chance
-MIN_EQUAL_SHARE = 0.9  # of ten: one odd sample in a batch does not make a signal
+)  # fmt: skip
+MIN_DEAD_UPDATES = 40  # a part may be earned by chance only after so many
+MIN_EQUAL_SHARE = 0.9  # of ten rows: one different sample is no signal
 PAY_METRICS = (GROUP_STD, SCORE_STD, STD, SCORE, RETURN, REWARD)
-SPREAD_NAMES, LEVEL_NAMES = (
-    tuple(metric.name for metric in half) for half in (PAY_METRICS[:3], PAY_METRICS[3:])
-)
+SPREAD_NAMES = tuple(metric.name for metric in PAY_METRICS[:3])
+LEVEL_NAMES = tuple(metric.name for metric in PAY_METRICS[3:])
 SOLVED = 0.95  # share of right answers
 
 
@@ -114,10 +111,7 @@ def _nothing(trace: Trace) -> Finding | None:
 def _stuck(trace: Trace) -> Finding | None:
     """Find returns that random actions do not change: every episode costs the same."""
     name = next((n for n in (RETURN.name, REWARD.name) if n in trace), "")
-    series, epsilon = (
-        trace.numbers(name, MIN_REWARD_POINTS),
-        trace.numbers(EPSILON.name, MIN_REWARD_POINTS),
-    )
+    series, epsilon = (trace.numbers(n, MIN_REWARD_POINTS) for n in (name, EPSILON.name))
     if series is None or epsilon is None or too_early(trace):
         return None
     value = float(series.values[-1])
@@ -154,19 +148,15 @@ def _stuck(trace: Trace) -> Finding | None:
 def _tail(trace: Trace) -> Finding | None:
     """Find an outcome that varied, fell, and has been one number ever since."""
     outcomes = [(n, s.finite()) for n in LEVEL_NAMES if (s := trace.get(n)) is not None]
-    name, series = next(
-        ((n, s) for n, s in outcomes if len(s) >= 2 * MIN_REWARD_POINTS), ("", None)
-    )
+    long_outcomes = ((n, s) for n, s in outcomes if len(s) >= 2 * MIN_REWARD_POINTS)
+    name, series = next(long_outcomes, ("", None))
     if series is None:
         return None
     varied = np.flatnonzero(series.values != series.values[-1])
     first = int(varied[-1]) + 1 if len(varied) else 0
     count = len(series) - first
-    if (
-        not first
-        or count < MIN_CONSTANT_UPDATES.on(trace)
-        or series.values[-1] > series.values.min()
-    ):
+    rises = series.values[-1] > series.values.min()
+    if not first or count < MIN_CONSTANT_UPDATES.on(trace) or rises:
         return None
     if _by_chance(series.values, first):
         return None
@@ -234,9 +224,8 @@ def _judge_run(trace: Trace) -> Answer:
     picked = _constant(trace)
     if picked is None:
         lacks = "no spread of rewards and no outcome is logged"
-        return Undecided(
-            describe_absence(trace, lacks, *PAY_METRICS, min_count=MIN_REWARD_POINTS), (STD.name,)
-        )
+        reason = describe_absence(trace, lacks, *PAY_METRICS, min_count=MIN_REWARD_POINTS)
+        return Undecided(reason, (STD.name,))
     name, series, (first, last) = picked
     count = last - first + 1
     lasts = last == len(series) - 1 or count >= MIN_LASTING_SHARE * len(series)
@@ -258,8 +247,7 @@ def _judge_run(trace: Trace) -> Answer:
 
 def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
     """Return the series to judge with the stretch over which it is constant."""
-    language = trace.profile in kinds.LANGUAGE
-    names = [*(SPREAD_NAMES if language else ()), *LEVEL_NAMES]
+    names = [*(SPREAD_NAMES if trace.profile in kinds.LANGUAGE else ()), *LEVEL_NAMES]
     logged = [(n, s) for n in names if (s := trace.numbers(n, MIN_REWARD_POINTS)) is not None]
     if not logged:
         return None

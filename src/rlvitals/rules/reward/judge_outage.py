@@ -60,9 +60,9 @@ MIN_OUTAGE_UPDATES = Threshold(
     "judge-outage.updates", 3.0, "successive updates without real rewards"
 )
 WINDOW = 10  # updates
-LEVEL_BEFORE_UPDATES = 20  # updates that tell the level before
-ONSET_UPDATES = 5  # updates on either side of the onset
-MIN_LONG_OUTAGE_SHARE = 0.1  # share of the run
+LEVEL_BEFORE_UPDATES = 20  # before an outage; their median is the level
+ONSET_UPDATES = 5  # on either side of the onset
+MIN_LONG_OUTAGE_SHARE = 0.1  # of the run
 # What a policy moves before it can earn less.
 POLICY_MOVEMENT_NAMES = (
     ENTROPY.name,
@@ -187,10 +187,8 @@ def _default(trace: Trace, name: str) -> Outage | None:
     level, spread = median(values_before) or 0.0, robust_sd(values_before) or 0.0
     # Gone in one update, from where it had never been near: what sinks over several, or touches
     # the floor now and then, is a policy that gets worse.
-    # a quarter of the way from the default to the level before
-    near = np.any(values_before - atom < 0.25 * (level - atom))
-    # standard deviations of the updates before
-    if not spread or level - atom < 4.0 * spread or near:
+    near = np.any(values_before - atom < 0.25 * (level - atom))  # a quarter of the way
+    if not spread or level - atom < 4.0 * spread or near:  # standard deviations before
         return None
     moved = _policy_moves(trace, int(series.steps[first]))
     if moved is None or moved:

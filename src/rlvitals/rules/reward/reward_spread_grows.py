@@ -89,7 +89,8 @@ def _tail(trace: Trace, spread: Series) -> Finding | None:
         stretch = above(Series(far.steps, far.times, long), limit, WINDOW)
         if stretch is not None:
             end = "highest" if name == MAX.name else "lowest"
-            origin = f"{SPREAD_FACTOR.on(trace):g} x its distance at the start, and {MIN_TAIL_SD:g} deviations"
+            factor = f"{SPREAD_FACTOR.on(trace):g} x its distance at the start"
+            origin = f"{factor}, and {MIN_TAIL_SD:g} deviations"
             return _long(name, end, stretch, first, SPREAD_FACTOR.bound(trace, origin, first))
     return None
 

@@ -39,7 +39,7 @@ from rlvitals.types import Profile, Series, Trace
 MIN_THROUGHPUT_GAIN = Threshold(
     "reward-up-throughput-flat.gain", 0.05, "gain of throughput, as a part of what it was", low=-1.0
 )
-MIN_LATENCY_RELIEF = 0.10  # of the latency
+MIN_RELIEF = 0.10  # of the latency
 MIN_LATENCY_POINTS = 20
 
 
@@ -63,15 +63,13 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"latency {lacks}: it may be what improved", (LATENCY.name,))
     step = _frozen_since(latency.finite())
     # Where nearly all that arrives is served, throughput cannot rise: latency must not have either.
-    longest = 1 + MIN_LATENCY_RELIEF if _serves_all(trace, levels[1]) else 1 - MIN_LATENCY_RELIEF
+    longest = 1 + MIN_RELIEF if _serves_all(trace, levels[1]) else 1 - MIN_RELIEF
     if gain > MIN_THROUGHPUT_GAIN.on(trace) or (waits[1] < longest * waits[0] and step is None):
         return Clear()
     masked = () if step is None else (f"latency repeats {waits[1]:g} exactly since step {step:,}",)
     course = None if masked else trend(latency.values)
     # Latency swings for long: that it fell by a tenth must be ruled out, not merely be unseen.
-    proven = bool(masked) or (
-        course is not None and course.change_low > -MIN_LATENCY_RELIEF * waits[0]
-    )
+    proven = bool(masked) or (course is not None and course.change_low > -MIN_RELIEF * waits[0])
     return Finding(
         f"{paid.sentence}, but throughput does not follow: {levels[0]:.3g} to {levels[1]:.3g}",
         severity=Severity.WARNING if proven else Severity.NOTE,

@@ -45,9 +45,7 @@ MIN_PAST_NEGATIVE_SHARE = Threshold(
     high=1.0,
 )
 TOTAL_REWARDS = (REWARD, STEP, MEAN)
-REWARD_WINDOWS = (
-    12  # of the run: short enough to date it, long enough that single rewards do not matter
-)
+REWARD_WINDOWS = 12  # of a run: short enough to date it, long enough to average rewards
 
 
 def check(trace: Trace) -> Answer:
