@@ -20,7 +20,7 @@ from rlvitals.rules.curves import learned_before
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.rule import Threshold
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import MIN_OUTCOME_POINTS as MIN_POINTS
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS
 from rlvitals.rules.width import max_entropy
 from rlvitals.types import Profile, Trace
 
@@ -155,16 +155,16 @@ def no_movement(trace: Trace) -> NoMovement | None:
     """
     if trace.profile not in MOVED_PROFILES or too_early(trace) or learned_before(trace):
         return None
-    entropy = trace.numbers(ENTROPY.name, MIN_POINTS)
+    entropy = trace.numbers(ENTROPY.name, MIN_OUTCOME_POINTS)
     level = 0.0 if entropy is None else float(np.abs(entropy.values).max())
     if entropy is None or not level:
         return None
     span = float(np.ptp(entropy.values)) / level
-    norms = trace.numbers(GRAD_NORM.name, MIN_POINTS)
+    norms = trace.numbers(GRAD_NORM.name, MIN_OUTCOME_POINTS)
     if norms is not None and not norms.values.any() and span <= 0.02:
         return NoMovement(GRAD_NORM.name, 0.0, ZERO_GRADIENT_ROWS)
     if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
-        constant = span <= ENTROPY_SPAN_BOUND.value and len(entropy) >= 2 * MIN_POINTS
+        constant = span <= ENTROPY_SPAN_BOUND.value and len(entropy) >= 2 * MIN_OUTCOME_POINTS
         discrete = max_entropy(trace) is not None
         return NoMovement(ENTROPY.name, span, ENTROPY_SPAN_BOUND) if constant and discrete else None
     changed = None if span > MAX_ENTROPY_SPAN else _changed_actions(trace)
@@ -176,7 +176,7 @@ def no_movement(trace: Trace) -> NoMovement | None:
 
 def stays_uniform(trace: Trace) -> bool:
     """Return True if a policy of discrete actions is nearly uniform in the last half of a run."""
-    entropy, uniform = trace.numbers(ENTROPY.name, MIN_POINTS), max_entropy(trace)
+    entropy, uniform = trace.numbers(ENTROPY.name, MIN_OUTCOME_POINTS), max_entropy(trace)
     if (
         entropy is None
         or uniform is None
@@ -194,7 +194,8 @@ def _changed_actions(trace: Trace) -> float | None:
 
     None where KL is not logged, is clamped, or is that of a batch before its only step: always 0.
     """
-    kl, measured = trace.numbers(APPROX_KL.name, MIN_POINTS), trace.measured.get(APPROX_KL.name)
+    kl = trace.numbers(APPROX_KL.name, MIN_OUTCOME_POINTS)
+    measured = trace.measured.get(APPROX_KL.name)
     clamped = measured is not None and "clamped" in measured.estimator
     if kl is None or clamped or not (kl.values.any() or epochs(trace) > 1):
         return None
@@ -203,7 +204,7 @@ def _changed_actions(trace: Trace) -> float | None:
 
 def epochs(trace: Trace) -> float:
     """Return how often a batch is trained on, as set or as the count of updates shows; else 1."""
-    own, count = trace.number("n_epochs"), trace.numbers(UPDATES.name, MIN_POINTS)
+    own, count = trace.number("n_epochs"), trace.numbers(UPDATES.name, MIN_OUTCOME_POINTS)
     if own is not None or count is None:
         return own or 1.0
     # Stable-Baselines3 counts the epochs, and writes a row after each batch.

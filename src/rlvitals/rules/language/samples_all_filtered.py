@@ -39,6 +39,7 @@ from rlvitals.metrics.catalogue.language import (
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learning_trend
+from rlvitals.rules.reward_names import SOLVED_SHARE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.rules.standing import Standing
@@ -53,7 +54,7 @@ MIN_ABSENT_UPDATES = Threshold(
 )
 MIN_SOLVED_SHARE = Threshold(
     "samples-all-filtered.solved",
-    0.95,
+    SOLVED_SHARE,
     "share of right answers from which on nothing is left to unlearn",
     high=1.0,
 )

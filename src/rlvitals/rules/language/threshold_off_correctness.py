@@ -42,7 +42,7 @@ from rlvitals.rules.rule import (
     Threshold,
     Undecided,
 )
-from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.shapes import LONG_WINDOW, Stretch, above
 from rlvitals.rules.weigh import sides
 from rlvitals.types import Series, Trace
 
@@ -52,7 +52,6 @@ MAX_THRESHOLD_GAP = Threshold(
     "share of the samples that the filter takes for right or wrong and that are not",
     high=1.0,
 )
-WINDOW = 20  # updates
 MIN_SHARED_UPDATE_SHARE = 0.9  # of the updates, in which both shares are logged
 
 
@@ -70,7 +69,7 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"{name} and {right[0]} are logged at different steps", (right[0],))
     limit = MAX_THRESHOLD_GAP.bound(trace, "default: a tenth of the samples")
     for sign in (1.0, -1.0):
-        stretch = above(_times(sign, gap), limit.value, WINDOW)
+        stretch = above(_times(sign, gap), limit.value, LONG_WINDOW)
         if stretch is not None:
             return _finding(trace, (name, share), right[1], stretch, limit, sign)
     return Clear()
@@ -148,7 +147,7 @@ RULE = Rule(
     name="threshold-off-correctness",
     needs=(),
     needs_any=(POSITIVE_SHARE, NEGATIVE_SHARE, POSITIVE_SAMPLES),
-    at_least=WINDOW,
+    at_least=LONG_WINDOW,
     check=check,
     doc=__doc__,
     causes=(

@@ -35,6 +35,7 @@ from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks, learning_trend
 from rlvitals.rules.books import shared_rows
+from rlvitals.rules.reward_names import SOLVED_SHARE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, label
 from rlvitals.rules.weigh import content
@@ -48,7 +49,6 @@ MAX_PART_GAIN_SHARE = Threshold(
 )
 MIN_PART_UPDATES = 40
 MIN_EXPLAINED_REWARD_SHARE = 0.9  # of the total's variance: the fitted weights are credible
-SOLVED = 0.95  # share of right answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _judge(trace: Trace, primary: tuple[str, Series], best: Gain, share: float) 
     half = int(series.steps[len(series) // 2])
     full_trend, late_trend = learning_trend(trace), learning_trend(trace, since=half)
     right = float(series.tail(len(series) // 5).values.mean())
-    if right >= SOLVED or full_trend.improves or content(late_trend):
+    if right >= SOLVED_SHARE or full_trend.improves or content(late_trend):
         return Clear()
     stalls = late_trend.stalls or full_trend.state in ("falling", "fallen back")
     if not stalls and late_trend.state != "unknown":

@@ -55,7 +55,7 @@ from rlvitals.rules.episode_window import episodes_per_point, memory
 from rlvitals.rules.falling import SHOWS
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import step_reward
-from rlvitals.rules.reward_names import pays_right_answers
+from rlvitals.rules.reward_names import SOLVED_SHARE, pays_right_answers
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -84,7 +84,6 @@ MIN_EQUAL_SHARE = 0.9  # of ten rows: one different sample is no signal
 PAY_METRICS = (GROUP_STD, SCORE_STD, STD, SCORE, RETURN, REWARD)
 SPREAD_NAMES = tuple(metric.name for metric in PAY_METRICS[:3])
 LEVEL_NAMES = tuple(metric.name for metric in PAY_METRICS[3:])
-SOLVED = 0.95  # share of right answers
 
 
 def check(trace: Trace) -> Answer:
@@ -194,7 +193,7 @@ def _dead_part(trace: Trace) -> Finding | None:
     if trace.profile is Profile.SCHEDULER_PPO:  # a part without weight, or nothing to take off
         dead = [name for name in dead if parts[name].values[0] != 0]
     # Right answers throughout are no fault, and where no part varies the whole is judged alone.
-    dead = [o for o in dead if not (pays_right_answers(o) and parts[o].values[0] >= SOLVED)]
+    dead = [o for o in dead if not (pays_right_answers(o) and parts[o].values[0] >= SOLVED_SHARE)]
     if not dead or len(dead) == len(parts):
         return None
     name, series = dead[0], parts[dead[0]]
@@ -237,7 +236,7 @@ def _judge_run(trace: Trace) -> Answer:
     if first and last_step - first_step < memory(trace, name, first_step):
         return Clear()
     right = last_share(trace.until(last_step))
-    if right is not None and right >= SOLVED:
+    if right is not None and right >= SOLVED_SHARE:
         return Clear()
     trend = verdict_trend(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
     if trend.state == "at its ceiling" or _at_its_top(name, series, first):

@@ -46,7 +46,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
-from rlvitals.rules.shapes import above
+from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.standing import label
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.changepoint import change_point
@@ -59,7 +59,6 @@ MAX_ROLLOUT_ERROR_SHARE = Threshold(
 MIN_OUTAGE_UPDATES = Threshold(
     "judge-outage.updates", 3.0, "successive updates without real rewards"
 )
-WINDOW = 10  # updates
 LEVEL_BEFORE_UPDATES = 20  # before an outage; their median is the level
 ONSET_UPDATES = 5  # on either side of the onset
 MIN_LONG_OUTAGE_SHARE = 0.1  # of the run
@@ -109,7 +108,7 @@ def _errors(trace: Trace) -> Finding | None:
     for metric in (ERROR_SHARE, ABORTED_SHARE):
         shares = trace.get(metric.name)
         limit = MAX_ROLLOUT_ERROR_SHARE.on(trace)
-        stretch = above(shares, limit, WINDOW) if shares is not None else None
+        stretch = above(shares, limit, SHORT_WINDOW) if shares is not None else None
         if shares is None or stretch is None:
             continue
         level = stretch.middle(shares)
@@ -307,7 +306,7 @@ RULE = Rule(
     name="judge-outage",
     needs=(),
     needs_any=(REWARD, SCORE, ERROR_SHARE),
-    at_least=WINDOW,
+    at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
     causes=(
