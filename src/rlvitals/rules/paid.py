@@ -105,10 +105,8 @@ class Paid:
     @property
     def scatters(self) -> int | None:
         """The first point that is off, where returns lie to both sides of what was due."""
-        high, low = (
-            self.share.values > 1.0 + MIN_PAY_DEVIATION,
-            self.share.values < 1.0 - MIN_PAY_DEVIATION,
-        )
+        high = self.share.values > 1.0 + MIN_PAY_DEVIATION
+        low = self.share.values < 1.0 - MIN_PAY_DEVIATION
         return int(np.argmax(high | low)) if _is_frequent(high) and _is_frequent(low) else None
 
     @property

@@ -148,10 +148,8 @@ def _no_prediction(trace: Trace, name: str, loss: Series) -> Finding | None:
     q = trace.numbers(Q_MEAN.name, MIN_CRITIC_UPDATES)
     if q is None:
         return None
-    first, usual = (
-        float(np.median(loss.values[:FIRST_LOSSES])),
-        float(np.median(_ends(loss.values)[1])),
-    )
+    first = float(np.median(loss.values[:FIRST_LOSSES]))
+    usual = float(np.median(_ends(loss.values)[1]))
     predicted = float(np.median(np.abs(_ends(q.values)[1])))
     error = float(np.sqrt(max(usual, 0.0)))
     if usual < first or error <= MIN_Q_ERROR * predicted:

@@ -121,10 +121,8 @@ def _low_kept_share(trace: Trace) -> Finding | None:
     first = None if kept_share is None else start(kept_share)
     if kept_share is None or not first:
         return None
-    levels, limit = (
-        first_last_change(kept_share.values),
-        MIN_KEPT_GROUP_SHARE.bound(trace, "default"),
-    )
+    levels = first_last_change(kept_share.values)
+    limit = MIN_KEPT_GROUP_SHARE.bound(trace, "default")
     low = below(kept_share, min(limit.value, MAX_SHARE_OF_START * first))
     if levels is None or low is None or not low.goes_on:
         return None

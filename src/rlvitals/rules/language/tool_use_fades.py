@@ -113,10 +113,8 @@ def _fail(trace: Trace) -> Finding | None:
 
 
 def _no_turn_left(trace: Trace) -> Finding | None:
-    mean, max_turns = (
-        trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS),
-        trace.numbers(TURNS_MAX.name, MIN_TOOL_POINTS),
-    )
+    mean = trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS)
+    max_turns = trace.numbers(TURNS_MAX.name, MIN_TOOL_POINTS)
     if mean is None or max_turns is None:
         return None
     limit = float(max_turns.values.max())
@@ -142,10 +140,8 @@ def _no_turn_left(trace: Trace) -> Finding | None:
 
 
 def _one_turn_left(trace: Trace) -> Finding | None:
-    mean, min_turns = (
-        trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS),
-        trace.numbers(TURNS_MIN.name, MIN_TOOL_POINTS),
-    )
+    mean = trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS)
+    min_turns = trace.numbers(TURNS_MIN.name, MIN_TOOL_POINTS)
     levels = None if mean is None else first_last_change(mean.values)
     if mean is None or levels is None:
         return None

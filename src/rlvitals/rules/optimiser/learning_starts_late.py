@@ -101,10 +101,8 @@ def _no_update(trace: Trace) -> Finding | None:
 
     Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
     """
-    epsilon, measured = (
-        trace.numbers(EPSILON.name, MIN_OUTCOME_POINTS),
-        trace.measured.get(EPSILON.name),
-    )
+    epsilon = trace.numbers(EPSILON.name, MIN_OUTCOME_POINTS)
+    measured = trace.measured.get(EPSILON.name)
     zero = any(trace.numbers(name, 2 * MIN_OUTCOME_POINTS) is not None for name in TRACES)
     is_missing = (
         measured is not None and measured.framework == "sb3" and LEARNING_RATE.name not in trace

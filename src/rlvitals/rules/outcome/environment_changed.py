@@ -143,10 +143,8 @@ def _faint(values: Array, index: int, worst: float) -> bool:
     """Tell a critic whose loss was next to nothing, and is, or had begun to be more before."""
     # of the highest loss so far
     highest = 0.01 * float(block_means(values[:index], RECENT_POINTS).max())
-    was, then = (
-        median(values[index - CERTAINTY_POINTS : index]),
-        median(values[max(0, index - 2 * RECENT_POINTS) : index - RECENT_POINTS]),
-    )
+    was = median(values[index - CERTAINTY_POINTS : index])
+    then = median(values[max(0, index - 2 * RECENT_POINTS) : index - RECENT_POINTS])
     # the loss rose fourfold within 20 points
     crept = was is not None and then is not None and then < was * 0.25 and then < highest
     return worst < highest or crept

@@ -234,10 +234,8 @@ def _policy_moves(trace: Trace, step: int) -> bool | None:
             continue
         series = trace[name].finite()
         index = int(np.searchsorted(series.steps, step))
-        values_before, after = (
-            series.values[max(0, index - LEVEL_BEFORE_UPDATES) : index],
-            series.values[index : index + 2],
-        )
+        values_before = series.values[max(0, index - LEVEL_BEFORE_UPDATES) : index]
+        after = series.values[index : index + 2]
         if len(values_before) < 2 * ONSET_UPDATES or not len(after):
             continue
         answer = bool(answer)
