@@ -25,7 +25,7 @@ def clock(trace: Trace, max_rows: int = 1 << 20) -> Series | None:
     if elapsed is not None:
         gaps = np.diff(elapsed.values, prepend=0.0)
         # The clock of a resumed attempt starts anew: its first value is what it has taken so far.
-        # seconds that a clock may be set back within one attempt
+        # A clock may be set back by 1 s within one attempt.
         gaps = np.where(gaps < -1.0, elapsed.values, gaps)
         return _without_pauses(elapsed, gaps)
     timed = [(int(np.isfinite(s.times).sum()), s) for s in trace.series.values()]

@@ -217,7 +217,6 @@ OPTIONAL_SPECS = (
     RLHF_SPEC,
     SCORE_SPEC,
 )
-RUN_ORIGIN_PREFIX = "the run's "  # of a bound that is a setting of the run
 
 
 def crucial(diagnosis: Diagnosis) -> Crucial:
@@ -265,7 +264,7 @@ def _bounds(trace: Trace, metric: Metric) -> tuple[Bound | None, Bound | None]:
     if (
         low is not None
         and metric is not policy.RATIO
-        and not low.origin.startswith(RUN_ORIGIN_PREFIX)
+        and not low.origin.startswith("the run's ")  # set by the run
     ):
         low = None
     return low, None if high is not None and high.value == metric.possible.high else high

@@ -207,7 +207,7 @@ def with_every_return(trace: Trace) -> Trace:
     printed returns are the same numbers, at some of the steps.
     """
     printed, table = trace.get(RETURN.name), trace.get(REWARD.name)
-    # below twice the points, neither log is a part of the other
+    # With less than twice the points, neither log is a part of the other.
     if printed is None or table is None or not len(printed) or len(table) < 2 * len(printed):
         return trace
     _, printed_rows, table_rows = np.intersect1d(printed.steps, table.steps, return_indices=True)

@@ -45,7 +45,7 @@ def read(path: Path) -> Rates:
 
 
 def _count(rate: Mapping[str, int], name: str) -> int:
-    # older files lack these two
+    # Older files lack these two counts.
     return int(rate.get(name, 0) if name in ("frameworks", "tasks") else rate[name])
 
 

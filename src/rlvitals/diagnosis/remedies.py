@@ -104,7 +104,7 @@ def _value(setting: str, trace: Trace) -> tuple[Setting | None, float | None, bo
     if series is None:
         return setting_value, None, False
     last, highest = float(series.values[-1]), float(series.values.max())
-    # float32 rounding is no schedule
+    # A relative change of 1e-6 is float32 rounding, not a schedule.
     if highest - float(series.values.min()) <= 1e-6 * float(np.abs(series.values).max()):
         return last, None, False
     if isinstance(setting_value, int | float) and not isinstance(setting_value, bool):

@@ -196,7 +196,7 @@ def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool
         share = f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most"
         parts.append(share if values.any() else "no sample is clipped")
         if ceiling is not None:
-            # of the updates
+            # High in at least 20 % of the updates.
             sign = "bad" if np.mean(values > ceiling.value) >= 0.2 else _good_if(may_praise)
     if ratio is not None:
         parts.append(f"the mean ratio ends at {ratio[2]:.3g}")

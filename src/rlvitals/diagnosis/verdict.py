@@ -64,9 +64,9 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     for label in Word:
         if label not in verdicts:
             continue
-        is_loss = label in LOSS_VERDICTS and _of_the_outcome(verdicts[label])
+        is_loss = label in (Word.COLLAPSED, Word.UNSTABLE) and _of_the_outcome(verdicts[label])
         is_loss = is_loss or (label is Word.STALLED and _of_right_answers(verdicts[label].metric))
-        if is_loss or not (good and label in OUTCOME_VERDICTS):
+        if is_loss or not (good and label in (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)):
             return Verdict(label, verdicts[label].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(prefer_evaluation(trace))
     if fallen is not None and trend.state != "holding its best":
@@ -110,8 +110,6 @@ def _of_the_outcome(finding: Finding | None) -> bool:
 # rises has not collapsed: the finding stands, the verdict does not. An outcome that was had and
 # lost has collapsed, even if its end is above its start. A return that rises while the success it
 # is paid for does not is not learning the task.
-LOSS_VERDICTS = (Word.COLLAPSED, Word.UNSTABLE)
-OUTCOME_VERDICTS = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
 GOOD_VERDICTS = (Word.CONVERGED, Word.LEARNING)  # always given with the counter-evidence
 
 

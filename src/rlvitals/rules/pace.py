@@ -17,7 +17,6 @@ USUAL_WINDOWS, MIN_SLOW_WINDOWS = 3, 5  # before and after the change
 MIN_PACE_WINDOWS = USUAL_WINDOWS + MIN_SLOW_WINDOWS
 # Who logs steps per second of each interval, over steps of the environments: of other rates it is
 # not known what they are a mean of, or they are means since the start.
-INTERVAL_RATE_FRAMEWORKS = ("rlvitals-ppo",)
 PACE_WINDOWS = 30  # per run: dates a change, and averages noise
 WARM_UP_SHARE = 0.1  # of the run
 
@@ -85,7 +84,7 @@ def _clock(trace: Trace) -> Series | None:
 def by_rate(trace: Trace) -> Series | None:
     """Return seconds of collecting and learning by step; None where no rate tells them."""
     source = trace.measured.get(STEPS_PER_SECOND.name)
-    if source is None or source.framework not in INTERVAL_RATE_FRAMEWORKS:
+    if source is None or source.framework != "rlvitals-ppo":
         return None
     logged = trace[STEPS_PER_SECOND.name].finite()
     logged = logged.where(logged.values > 0)

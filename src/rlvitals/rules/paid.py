@@ -21,10 +21,9 @@ from rlvitals.types import Profile, Series, Trace
 PAY_TOLERANCE, MIN_PAY_DEVIATION = 0.01, 0.1  # of the expected pay: below and above rounding
 EXACT_PAY_TOLERANCE = 1e-3  # of the expected pay, where one number scales all rewards
 MIN_MATCHED_POINTS = 5  # before a point that does not match is a change
-MIN_UNMATCHED_POINTS, MIN_UNMATCHED_SHARE = 3, 0.1  # of the log
+MIN_UNMATCHED_POINTS = 3
 MIN_PAY_SHARE = 0.005  # of the expected pay: with less, no reward arrives (constant-reward)
-MIN_PAID_STEPS = 5  # of an episode: fewer pay a whole number each by chance
-MIN_TIME_LIMIT_SHARE, MIN_POINT_SHARE = 0.99, 0.9  # of the time limit, and of the points
+MIN_POINT_SHARE = 0.9  # of the points
 
 
 def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
@@ -38,7 +37,7 @@ def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
     if lengths is None or len(values) < MIN_MATCHED_POINTS or np.ptp(lengths.values) > 0:
         return False
     length, best = float(lengths.values[0]), float(values.max())
-    if length < MIN_PAID_STEPS or best <= 0 or values.min() == best:
+    if length < 5 or best <= 0 or values.min() == best:  # fewer pay a whole number each by chance
         return False
     whole_number = abs(
         best / length - round(best / length)
@@ -126,10 +125,10 @@ class Paid:
         break_index, limit = self.broke, self.env.horizon
         if not self.underpays or len(self.points_without_reward) or limit is None:
             return False
-        stays = bool((self.lengths >= MIN_TIME_LIMIT_SHARE * limit).mean() >= MIN_POINT_SHARE)
+        stays = bool((self.lengths >= 0.99 * limit).mean() >= MIN_POINT_SHARE)
         longer = (
             break_index is not None
-            # episodes go on after their end
+            # Episodes that are 30 % longer go on after their end.
             and self.lengths[break_index:].max() >= 1.3 * self.lengths[break_index - 1]
         )
         return bool(longer) or (stays and (self.env.fails_early or break_index is not None))
@@ -142,7 +141,7 @@ class Paid:
 
 
 def _is_frequent(mask: NDArray[np.bool_]) -> bool:
-    return int(np.count_nonzero(mask)) >= max(MIN_UNMATCHED_POINTS, MIN_UNMATCHED_SHARE * len(mask))
+    return int(np.count_nonzero(mask)) >= max(MIN_UNMATCHED_POINTS, 0.1 * len(mask))  # of the log
 
 
 @cache_by_trace

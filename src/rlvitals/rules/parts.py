@@ -18,7 +18,6 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
 MIN_RISING_GAIN_SHARE = 0.75  # of all gains, by the rising part
-MIN_UNPAID_ROWS = 20
 # Logs of these say which answers were right.
 GRADED_NAMES = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
 
@@ -39,7 +38,7 @@ def unclear_gain(trace: Trace) -> str:
     floors = [
         name
         for name in other_names
-        # of what a part can pay: earned by accident alone
+        # Up to 2 % of what a part can pay is earned by chance.
         if 0 < parts[name].values.mean() <= parts[name].values.max() <= 0.02
     ]
     single_rise = all(
@@ -66,7 +65,7 @@ def unpaid_task(trace: Trace) -> tuple[str, Series] | None:
         name: found
         for name in sorted(trace.series)
         if name.startswith(f"{COMPONENT.name}/")
-        if len(found := trace[name].finite()) >= MIN_UNPAID_ROWS
+        if len(found := trace[name].finite()) >= 20
     }
     task = [name for name in parts if pays_the_task(name.removeprefix(f"{COMPONENT.name}/"))]
     unpaid = all(not np.ptp(parts[n].values) and parts[n].values[0] <= 0 for n in task)

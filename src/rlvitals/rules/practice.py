@@ -155,14 +155,14 @@ def _target_network(trace: Trace) -> Iterator[Odd]:
         return
     # Both settings count environment steps, whatever the log counts.
     planned_steps = trace.budget.steps if trace.budget else trace.number("total_steps")
-    # of the budget: rarer updates are none
+    # Less often than every half budget is never.
     max_interval = inf if planned_steps is None else 0.5 * planned_steps
     if interval > max_interval:
         does = "the target network is not updated within this run"
         yield Odd("target_update_interval", interval, max_interval, TUNED_TARGET_INTERVALS, does)
     dqn = str(trace.settings.get("algorithm", "")).upper() == "DQN"
     if (
-        # a larger factor is copying
+        # A tau above 0.5 is copying.
         interval < MIN_TARGET_INTERVAL and dqn and (tau is None or tau > 0.5)
     ):  # DQN copies unless told
         does = "the target network is the network: nothing holds the values down"

@@ -9,21 +9,20 @@ from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.types import Profile
 
 # Kinds of training whose healthy runs look alike: a rule is measured in each.
-ON_POLICY_FAMILY, OFF_POLICY_FAMILY = "on-policy control", "off-policy control"
-SCHEDULER_FAMILY, GROUPED_FAMILY = "scheduler", "GRPO-like"
-RLHF_FAMILY, SUPERVISED_FAMILY = "RLHF", "supervised"
+ON_POLICY_FAMILY = "on-policy control"
+GROUPED_FAMILY = "GRPO-like"
 FAMILIES = {
     Profile.CONTROL_PPO: ON_POLICY_FAMILY,
     Profile.ON_POLICY: ON_POLICY_FAMILY,
-    Profile.UNKNOWN: ON_POLICY_FAMILY,  # asked what any control task would be asked
-    Profile.OFF_POLICY: OFF_POLICY_FAMILY,
-    Profile.SCHEDULER_PPO: SCHEDULER_FAMILY,
+    Profile.UNKNOWN: ON_POLICY_FAMILY,  # judged like a control task
+    Profile.OFF_POLICY: "off-policy control",
+    Profile.SCHEDULER_PPO: "scheduler",
     Profile.GRPO: GROUPED_FAMILY,
     Profile.PSR: GROUPED_FAMILY,
     Profile.NSR: GROUPED_FAMILY,
     Profile.W_REINFORCE: GROUPED_FAMILY,
-    Profile.RLHF_PPO: RLHF_FAMILY,
-    Profile.SUPERVISED: SUPERVISED_FAMILY,
+    Profile.RLHF_PPO: "RLHF",
+    Profile.SUPERVISED: "supervised",
 }
 MIN_HEALTHY_RUNS = 10  # of one family: with fewer, a rule is at most a note
 

@@ -60,7 +60,7 @@ def far(trace: Trace, start_step: int) -> tuple[str, ...]:
     if kl is None:
         return ()
     level = median(kl.series.since(start_step).values)
-    # nats per token: the usual token is e times as likely as under the reference
+    # At 1 nat, the usual token is e times as likely as under the reference.
     if level is None or level <= 1.0:
         return ()
     return (f"KL to the reference is {level:.3g} nats per token meanwhile",)
@@ -153,7 +153,7 @@ def _high(half: Series) -> float:
             return math.nan
         blocks = block_means(half.values, len(half) // MIN_ERROR_BLOCKS)
     error = float(blocks.std(ddof=1)) / math.sqrt(len(blocks))
-    # two-sided: one chance in a thousand on the low side
+    # Two-sided: one chance in a thousand on the low side.
     return float(blocks.mean()) + t_quantile(0.998, len(blocks) - 1.0) * error
 
 

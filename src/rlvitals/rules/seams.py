@@ -168,7 +168,7 @@ def _rates(trace: Trace) -> list[ChangePoint]:
     ratios = np.maximum(rate.values[1:] / rate.values[:-1], rate.values[:-1] / rate.values[1:])
     # A linear warm-up from zero doubles once, in its second row; an end at zero halves and more.
     margin = max(2, len(rate) // 20)
-    # the learning rate doubles or halves from one row to the next
+    # The learning rate doubles or halves from one row to the next.
     jumps = np.flatnonzero(ratios >= 2.0) + 1
     jumps = jumps[(jumps >= margin) & (jumps < len(rate) - margin)]
     return _changes(rate, jumps, LEARNING_RATE.name)

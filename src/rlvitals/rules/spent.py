@@ -23,6 +23,6 @@ def ends_far(trace: Trace) -> bool:
     Where no budget is known, nobody can tell: what rises may have been meant to go on.
     """
     share = way_share(trace, standing(trace))
-    # what is only rising by then will not get there
+    # What is only rising by then will not get there.
     budget_spent = trace.budget is not None and not too_early(trace, 0.9)
     return budget_spent and share is not None and share < NEARLY_SOLVED_SHARE

@@ -27,16 +27,13 @@ from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
 EXPLAINED_FACTOR = 3.0  # x the least explained variance: median of the last third
-MAX_EARLY_EV, MAX_EV_GAIN = 0.4, 0.1  # explained variance of the first third; gain on it
 HIGH_EV = 0.5  # of five updates: reached by chance, too, so it clears no critic
 EVEN_LOSS_RATIO = 0.5  # lowest over highest loss, and median over first
 STEP_PAY_FACTOR = 2.5  # x the mean reward of a step
 MIN_Q_ERROR = 2.0  # x the mean Q: a critic that errs by more predicts nothing
 FIRST_LOSSES = 5  # points
 MIN_CRITIC_UPDATES = 20  # losses
-MIN_WAY_LEARNED = 1 / 3  # of the way from a random to a solved policy
-MIN_POSITIVE_SHARE = 0.9  # of the last explained variances: 0.84 at most of 57 broken runs
-LOW_PERCENT, HIGH_PERCENT = 10.0, 90.0  # percentiles of the updates
+HIGH_PERCENT = 90.0  # of the updates
 BLIND_CAUSE = "observations are constant, or do not show what the return depends on"
 UNTRAINED_CAUSES = (
     "the critic's weights are left out of the training, or its loss out of the sum",
@@ -59,8 +56,8 @@ def find_useless_critic(
         return None
     usual, first = float(np.median(loss.values)), float(np.median(loss.values[:FIRST_LOSSES]))
     before, after = (float(np.median(third)) for third in _ends(explained.values))
-    # Below 0 it explains nothing, however far.
-    better = before > MAX_EARLY_EV or after >= limit.value or after - max(before, 0.0) > MAX_EV_GAIN
+    # Explained variance of the first third, and gain on it: below 0 it explains nothing.
+    better = before > 0.4 or after >= limit.value or after - max(before, 0.0) > 0.1
     if better or usual < 0.3 * first:  # of the first losses
         return None
     # A policy that gets better, by a critic that does: a longer run may tell.
@@ -74,8 +71,7 @@ def find_useless_critic(
     )
     text = "nothing that lasts" if best >= HIGH_EV else "nothing"
     once = f" after {best:.2g} at best" if best >= HIGH_EV else ""
-    # the critic predicts the same for every state
-    blind = float(np.percentile(np.abs(explained.values), HIGH_PERCENT)) < 1e-4
+    blind = float(np.percentile(np.abs(explained.values), HIGH_PERCENT)) < 1e-4  # same for all
     finding = _finding(
         trace,
         f"the critic has learned {text}: explained variance is {before:.2g} in the first third of "
@@ -91,8 +87,9 @@ def find_useless_critic(
 def _learns(trace: Trace, explained: NDArray[np.float64]) -> bool:
     """Return True if the policy has come far and still rises, by a critic that helps a little."""
     trend, positive = standing(trace), float((_ends(explained)[1] > 0).mean())
-    has_come_far = trend.improves and (way_share(trace, trend) or 0.0) >= MIN_WAY_LEARNED
-    return has_come_far and positive >= MIN_POSITIVE_SHARE
+    # A third of the way from a random to a solved policy.
+    has_come_far = trend.improves and (way_share(trace, trend) or 0.0) >= 1 / 3
+    return has_come_far and positive >= 0.9  # 0.84 at most of 57 broken runs
 
 
 def _ends(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -120,9 +117,7 @@ def find_constant_error(trace: Trace) -> Answer:
         return Clear()
     if (finding := _no_prediction(trace, name, loss)) is not None:
         return finding
-    low, usual, high = (
-        float(q) for q in np.percentile(loss.values, (LOW_PERCENT, 50.0, HIGH_PERCENT))
-    )
+    low, usual, high = (float(q) for q in np.percentile(loss.values, (10.0, 50.0, HIGH_PERCENT)))
     first, error = float(np.median(loss.values[:FIRST_LOSSES])), float(np.sqrt(max(usual, 0.0)))
     paid = float(np.abs(returns.values).mean() / max(lengths.values.mean(), 1.0))
     even = (

@@ -39,7 +39,7 @@ from rlvitals.rules.identities import IDENTITIES, Identity
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Trace
 
-MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE = 3, 0.01  # fewer may be rows of a repaired log
+MIN_BROKEN_ROWS = 3  # fewer may be rows of a repaired log
 MAX_FACTOR_DEVIATION = 0.02  # relative, of a constant factor
 
 
@@ -75,7 +75,7 @@ def _entry(trace: Trace, identity: Identity) -> Entry | None:
         return None
     early_violations = books.violations[: max(int(0.5 * len(books.steps)), 1)]  # of the rows
     # Weights that nobody told must first be seen to be right.
-    # of the early rows
+    # The identity must hold in 90 % of the early rows.
     return Entry(identity, books) if books.certain or np.mean(~early_violations) >= 0.9 else None
 
 
@@ -89,7 +89,7 @@ def _metric_name(trace: Trace, identity: Identity) -> str:
 def _judge(trace: Trace, entry: Entry) -> Finding | None:
     books, identity = entry.books, entry.identity
     rows = np.flatnonzero(books.violations)
-    if rows.size < max(MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE * len(books.steps)):
+    if rows.size < max(MIN_BROKEN_ROWS, 0.01 * len(books.steps)):
         return None
     total, right = float(np.median(books.left[rows])), float(np.median(books.right[rows]))
     share = float(np.median(books.miss[rows] / books.size[rows]))
@@ -98,7 +98,7 @@ def _judge(trace: Trace, entry: Entry) -> Finding | None:
     return Finding(
         f"{identity.says}: broken in {of_what} since step {first_step:,} ({total:.4g} is logged, "
         f"{'at most ' if books.at_most else ''}{right:.4g} follows)",
-        # of all terms together: a wrong sign or a missing term
+        # Half of all terms together: a wrong sign or a missing term.
         severity=min(identity.worst, Severity.ERROR if share >= 0.5 else Severity.WARNING),
         metric=_metric_name(trace, identity),
         began=first_step,

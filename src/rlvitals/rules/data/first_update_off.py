@@ -142,7 +142,7 @@ def check(trace: Trace) -> Answer:
 
 def _judge(invariant: Invariant, reading: Reading) -> Finding | None:
     off = reading.off
-    # of the points that are judged together
+    # At least half of the points that are judged together must be off.
     if not len(off) or len(off) < 0.5 * len(reading.points):
         return None
     all_points = np.isfinite(

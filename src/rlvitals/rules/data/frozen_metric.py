@@ -84,11 +84,9 @@ MIN_FROZEN_UPDATES = Threshold(
 )
 MIN_EXACT_DIGITS = 5  # significant digits: fewer repeat by rounding
 
-MIN_ENTROPY_LOST = 0.05  # of its first level: more than a batch of states changes it
 MIN_MEAN_EPISODES = 2.0  # of a mean over several
 MIN_ONE_WAY_SHARE = 0.95  # of the updates: with fresh samples a loss also reverses
 LEVEL_POINTS = 5  # their median is a level
-BATCH_LOOP_FRAMEWORKS = ("cleanrl",)  # their scripts train on each batch several times
 NEW_LOGPROBS_CAUSES = (
     "the old log-probability is computed anew at each step, not kept from the rollout",
     "each batch is used for a single step: then clip range and KL say nothing",
@@ -112,8 +110,6 @@ FREEZABLE_METRICS = (
     PREDICTION_MEAN,
     RETURN_MEAN,
 )
-POLICY_KLS = (APPROX_KL, KL_SIGNED)
-VALUE_PREDICTIONS = (VALUE_MEAN, PREDICTION_MEAN)
 FROZEN_CRITIC_CAUSES = ("the critic is not trained: not in the optimiser, or detached",)
 FROZEN_POLICY_CAUSES = ("the policy is not trained: not in the optimiser, or under no_grad",)
 
@@ -187,9 +183,11 @@ def _unit_ratio(trace: Trace, logged: Mapping[str, Series], length: int) -> Find
     precise = (
         loss is not None and max(map(digits, loss.tail(LEVEL_POINTS).values)) >= MIN_EXACT_DIGITS
     )
-    if len(kl) < length or not precise or first - last < MIN_ENTROPY_LOST * first:
+    # 5 % of the first level: a batch of states changes it by less.
+    if len(kl) < length or not precise or first - last < 0.05 * first:
         return None
-    several = epochs(trace) > 1 or measured.framework in BATCH_LOOP_FRAMEWORKS
+    # CleanRL's scripts train on each batch several times.
+    several = epochs(trace) > 1 or measured.framework == "cleanrl"
     return Finding(
         f"KL per update is exactly 0 in all {len(kl):,} rows, while entropy goes {first:.3g} to "
         f"{last:.3g} nats: the ratio of new to old probabilities is 1 at every step",
@@ -234,7 +232,7 @@ def _certain(trace: Trace, first_step: int) -> bool:
     """Tell a policy that has nothing left to decide: it may be trained and yet not move."""
     entropy = trace.get(ENTROPY.name)
     level = None if entropy is None else median(entropy.since(first_step).finite().values)
-    # nats: KL of so certain a policy rounds to 0 in float32
+    # Below 1e-3 nats, the KL of a policy rounds to 0 in float32.
     return level is not None and _discrete(trace) and level <= 1e-3
 
 
@@ -292,7 +290,7 @@ def _precise(trace: Trace, name: str, value: float) -> bool:
         return False
     limit = trace.number("max_grad_norm")
     norms = (GRAD_NORM.name, CRITIC_GRAD_NORM.name)
-    # a norm at its limit
+    # A norm within 0.1 % of its limit is clipped.
     return not (name in norms and limit is not None and abs(value - limit) <= 1e-3 * limit)
 
 
@@ -302,7 +300,7 @@ def _has_tiny_rate(trace: Trace, first_step: int, last_step: int) -> bool:
     if rate is None or not len(rates := rate.finite()):
         return False
     inside = rates.since(first_step).until(last_step).values
-    # then weights stand still by rounding
+    # At 0.1 % of the highest learning rate, float rounding hides the updates.
     return len(inside) > 0 and float(inside.min()) <= 1e-3 * float(rates.values.max())
 
 
@@ -319,7 +317,7 @@ def _network(
     if name == ENTROPY.name:
         constant = [
             np.unique(trace[m.name].since(first_step).until(last_step).finite().values).size == 1
-            for m in POLICY_KLS
+            for m in (APPROX_KL, KL_SIGNED)
             if m.name in trace
         ]
         return (
@@ -327,7 +325,7 @@ def _network(
             if constant and all(constant)
             else (Severity.NOTE, FROZEN_POLICY_CAUSES)
         )
-    if name in {m.name for m in VALUE_PREDICTIONS}:
+    if name in {m.name for m in (VALUE_MEAN, PREDICTION_MEAN)}:
         fitted = RETURN_MEAN.name in moving or VALUE_LOSS.name in moving
         return (Severity.WARNING if fitted else Severity.NOTE), FROZEN_CRITIC_CAUSES
     return Severity.NOTE, ()

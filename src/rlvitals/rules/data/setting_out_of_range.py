@@ -72,7 +72,7 @@ def _severity(trace: Trace, trend: Standing) -> Severity:
     env, share = environment(trace), way_share(trace, trend)
     reachable = env is not None and not env.by_people  # what people reach, agents may never
     idle = untaught(trace) and not weigh.content(trend)
-    # of the way from a random to a solved policy
+    # 90 % of the way from a random to a solved policy.
     short = reachable and share is not None and share < 0.9 and trend.state != "at its ceiling"
     ended_short = short and not goes_on(trace)
     min_severity = (

@@ -48,7 +48,7 @@ MIN_EXPERT_POINTS = 20
 def check(trace: Trace) -> Answer:
     """Compare the load with the run's own start, then the loss: a load has a ceiling."""
     judged_any = False
-    # the busiest expert has twice its fair share
+    # At 1.0 the busiest expert has twice its fair share.
     for metric, floor in ((EXPERT_IMBALANCE, 1.0), (ROUTER_LOSS, 0.0)):
         logged = trace.get(metric.name)
         load = None if logged is None else logged.finite()

@@ -69,7 +69,6 @@ GENERATION_METRICS = (GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99)
 MIN_GENERATION_POINTS = 2 * SHORT_WINDOW
 MAX_SHARE_OF_START = 0.5
 EASY_ACCURACY, HARD_ACCURACY = 0.8, 0.2  # share of right answers
-GENERATION_PHASES = ("gen", "rollout", "generation", "generate")  # phases, by their first word
 
 EASY_PROMPTS_CAUSE = "the prompts have become too easy: most groups are all right"
 HARD_PROMPTS_CAUSE = "the prompts are too hard: most groups are all wrong"
@@ -99,7 +98,7 @@ def _more_batches(trace: Trace) -> Finding | None:
     limit = GENERATION_BATCHES_FACTOR.bound(
         trace, f"{GENERATION_BATCHES_FACTOR.default:g} x this run's start", first
     )
-    # batches: half of what is generated is thrown away
+    # At 2 batches, half of what is generated is thrown away.
     min_batches = Bound(max(limit.value, 2.0), limit.origin)
     stretch = above(batches, min_batches.value)
     if levels is None or levels[1] <= min_batches.value or stretch is None or not stretch.goes_on:
@@ -176,9 +175,8 @@ def _stragglers(trace: Trace) -> Finding | None:
 def _cost(trace: Trace, batches: Series, start_step: int) -> tuple[str, ...]:
     """Say what the batches that were thrown away cost, where generation is timed."""
     phases = trace.family(PHASE_TIME.name)
-    timed = next(
-        (s for k, s in phases.items() if k.split("/")[0].startswith(GENERATION_PHASES)), None
-    )
+    prefixes = ("gen", "rollout", "generation", "generate")
+    timed = next((s for k, s in phases.items() if k.split("/")[0].startswith(prefixes)), None)
     spent = None if timed is None else timed.finite().since(start_step)
     if spent is None or not len(spent):
         return ()

@@ -61,7 +61,6 @@ MIN_IMAGE_DECIDED_SHARE = Threshold(
     "image-not-seen.needed", 0.1, "part of the right answers that the image must decide", high=1.0
 )
 IMAGE_UNSEEN_PERSISTENCE = persistence("image-not-seen")
-SINGLE_IMAGE_EXCEPTION = "a task with one image by design is no fault"
 
 
 def check(trace: Trace) -> Answer:
@@ -80,7 +79,7 @@ def check(trace: Trace) -> Answer:
             trace, checks, f"all questions are shown the same image: {_guess(checks)}",
             (images.DISTINCT_SHARE.name, checks.distinct),
             Bound(1 / checks.questions_per_check, "one image for all questions of a check"),
-            unknown=Severity.NOTE, counter=(SINGLE_IMAGE_EXCEPTION,),
+            unknown=Severity.NOTE, counter=("a task with one image by design is no fault",),
         )  # fmt: skip
     if wilson(checks.right_own, checks.questions).low < MIN_RIGHT_ANSWER_SHARE.on(trace):
         return Undecided(NO_RIGHT_ANSWERS)

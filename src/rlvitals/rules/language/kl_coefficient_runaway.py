@@ -92,7 +92,7 @@ def _coefficient(trace: Trace) -> Series | None:
         return None
     _, rows, within = np.intersect1d(kl.steps, paid.steps, return_indices=True)
     kl_points = kl.where(rows)
-    # nats per sequence: below it the quotient of penalty and KL is rounding
+    # Below 1e-3 nats per sequence, the quotient of penalty and KL is rounding.
     keep = np.isfinite(kl_points.values) & (np.abs(kl_points.values) > 1e-3)
     penalty = paid.values[within][keep]
     kl_points = kl_points.where(keep)

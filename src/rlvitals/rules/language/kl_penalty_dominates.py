@@ -151,7 +151,7 @@ def _identity(trace: Trace) -> tuple[str, ...]:
     x = x[keep] / size
     implied = -float((x * y[keep]).sum() / (x * x).sum()) / size
     set_coef = trace.number("kl_coef")
-    # logged values are rounded and averaged
+    # Logged values are rounded and averaged: 5 % are allowed.
     if set_coef and abs(implied - set_coef) > 0.05 * abs(set_coef):
         return (f"penalty / KL is {implied:.3g}, but the run's kl_coef is {set_coef:g}",)
     if implied < 0:

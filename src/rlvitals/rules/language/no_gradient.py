@@ -47,7 +47,6 @@ from rlvitals.types import Profile, Series, Trace
 
 MIN_GROUP_UPDATES = 2  # with rewards that differ within groups
 MIN_BATCH_UPDATES = 5  # with rewards that differ within the batch
-ZERO_GRADIENT = Bound(0.0, "a gradient of exactly zero")
 MASKED_LOSS_CAUSE = (
     "the loss masks every response: padding that is also the end token, a mask shifted by one"
 )
@@ -55,7 +54,6 @@ FROZEN_PARAMETERS_CAUSE = "no parameter needs a gradient, or an adapter that is 
 WRAPPED_NORM_CAUSE = "the norm is taken where a distributed wrapper has no gradient"
 SINGLE_RESPONSE_CAUSE = "groups of one response: its own mean is subtracted from its reward"
 SPLIT_GROUPS_CAUSE = "responses to one prompt are put in groups of their own"
-SAME_MODEL_CAUSE = "the reference is the model that is trained: it moves along"
 
 
 def check(trace: Trace) -> Answer:
@@ -84,7 +82,7 @@ def check(trace: Trace) -> Answer:
         began=int(zero.steps[0]),
         ended=int(zero.steps[-1]),
         observed=0.0,
-        bound=ZERO_GRADIENT,
+        bound=Bound(0.0, "a gradient of exactly zero"),
         causes=(MASKED_LOSS_CAUSE, FROZEN_PARAMETERS_CAUSE, WRAPPED_NORM_CAUSE),
     )
 
@@ -114,7 +112,10 @@ def _tied_pairs(trace: Trace) -> Answer:
         ended=int(steps[-1]),
         observed=0.0,
         bound=Bound(0.0, "a margin of exactly zero"),
-        causes=(SAME_MODEL_CAUSE, FROZEN_PARAMETERS_CAUSE),
+        causes=(
+            "the reference is the model that is trained: it moves along",
+            FROZEN_PARAMETERS_CAUSE,
+        ),
     )
 
 

@@ -123,7 +123,7 @@ def _below_start(trace: Trace, share: Series) -> Fall | None:
     error = float(np.hypot(noise, blocks.std(ddof=1)))
     after = float(np.mean(half.values))
     before = float(np.mean(head))
-    # standard errors below the start
+    # 4 standard errors below the start.
     if before - after < max(_material(trace, before), 4.0 * error):
         return None
     low = np.flatnonzero(share.values < after)

@@ -197,7 +197,7 @@ def _above_target(trace: Trace) -> Answer | None:
     name = next((n for n in KL_UNITS if n in trace), "")
     if not target or target < 0 or not name:
         return None
-    # an adaptive controller holds KL well within twice its target
+    # An adaptive controller holds KL well within twice its target.
     stretch = above(trace[name], 2.0 * target)
     if stretch is None:
         return None

@@ -38,8 +38,6 @@ LENGTH_SHRINK_FACTOR = Threshold(
     high=1.0,
 )
 
-MIN_LENGTH_LEFT_SHARE = 0.1  # of the first length
-
 
 def check(trace: Trace) -> Answer:
     """Compare with the run's own start."""
@@ -76,7 +74,7 @@ def _severity(now: Standing, share: float) -> Severity:
     worse = now.state in {"falling", "fallen back"}
     return (
         Severity.WARNING
-        if worse or (now.stalls and share < MIN_LENGTH_LEFT_SHARE)
+        if worse or (now.stalls and share < 0.1)  # of the first length
         else Severity.NOTE
     )
 

@@ -52,7 +52,7 @@ MAX_CUT_INCREASE = Threshold(
     "share of responses cut at the limit, more than at the start",
     high=1.0,
 )
-MIN_CORRELATION_SAMPLES, MAX_CORRELATION_SAMPLES = 200, 2000  # completions, the newest ones
+MIN_CORRELATION_SAMPLES = 200  # completions, the newest ones
 
 
 def check(trace: Trace) -> Answer:
@@ -122,7 +122,7 @@ def _scatter(trace: Trace) -> tuple[str, ...]:
     spread = trace.get(LENGTH_STD.name)
     first = None if spread is None else start(spread)
     levels = None if spread is None else first_last_change(spread.values)
-    # x the first spread: some responses never end
+    # At 5 x the first spread, some responses never end.
     if not first or levels is None or levels[1] < 5.0 * first:
         return ()
     return (f"their spread goes from {first:.3g} to {levels[1]:.3g} tokens",)
@@ -146,7 +146,7 @@ def _within_groups(trace: Trace) -> tuple[str, ...]:
             continue
         rows = zip(table.columns["completion"], table.columns["advantage"], strict=True)
         samples = [(len(t), float(a)) for t, a in rows if isinstance(t, str) and _number(a)]
-        pairs = np.array(samples[-MAX_CORRELATION_SAMPLES:], dtype=np.float64)
+        pairs = np.array(samples[-2000:], dtype=np.float64)  # the newest completions
         if len(pairs) < MIN_CORRELATION_SAMPLES or not pairs.std(axis=0).all():
             continue
         matrix: NDArray[np.float64] = np.asarray(np.corrcoef(pairs.T), dtype=np.float64)

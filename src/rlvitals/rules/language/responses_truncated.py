@@ -115,7 +115,7 @@ def _describe_equal(reward: float, cut: float, *, is_decided: bool) -> str:
 
 def _never_ends(cut: Series) -> bool:
     """Tell a model that ended no response in its first updates, nor since."""
-    # cut in every update, but for rounding
+    # Cut in every update, but for rounding.
     return bool(cut.finite().values.min(initial=1.0) >= 0.999)
 
 

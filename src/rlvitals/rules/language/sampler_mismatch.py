@@ -86,7 +86,6 @@ QUANTISED_SETTINGS = (
 DATA_TYPE_SETTING = re.compile(r"dtype=(?:torch\.)?(\w+)")
 MIN_GAP_GROWTH, MIN_GAP_SHARE = 5.0, 0.25  # a growing gap: x its first fifth, of the limit
 # Synchronisations: times that a gap fell below this share of its height.
-MIN_GAP_RESETS, RESET_GAP_SHARE = 3, 0.3
 MIN_UNSYNCED_SHARE = 0.5  # last share of the run without a new version
 MAX_UPDATE_LAG = 2.0  # versions: beyond one step of pipelining
 MAX_DROPPED_SHARE = 0.05  # of tokens or sequences, by a correction
@@ -227,7 +226,7 @@ def _resets(gap: Series) -> int:
     high = float(np.quantile(gap.values, 0.75))
     count, opened = 0, False
     for value in gap.values.tolist():
-        if opened and value < RESET_GAP_SHARE * high:
+        if opened and value < 0.3 * high:  # of its height
             count, opened = count + 1, False
         opened = opened or value >= high
     return count
@@ -281,7 +280,7 @@ def _finding(
     patterns, causes = _pattern(trace, gap, bound)
     joint = any(not sentence.startswith("judged") for sentence in together) or _grows(gap)
     is_kl = measure.metric.name in {KL.name, KL_SIGNED.name}
-    # x the limit: another policy, whatever the precision
+    # At 10 x the limit it is another policy, whatever the precision.
     far = is_kl and level >= 10.0 * bound.value and not content(outcome_trend)
     base_severity = Severity.WARNING if far or (outcome_trend.stalls and joint) else Severity.NOTE
     return Finding(
@@ -309,7 +308,7 @@ def _pattern(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...], 
     resets = _resets(gap)
     if _stands_still(trace):
         return (), _first(NO_SYNC_CAUSE, STALE_CAUSE)
-    if resets >= MIN_GAP_RESETS and levels[0] < MIN_GAP_GROWTH * levels[1]:
+    if resets >= 3 and levels[0] < MIN_GAP_GROWTH * levels[1]:  # synchronisations
         sentence = f"it closes again {resets} times, about every {len(gap) // resets} updates"
         return (sentence,), _first(STALE_CAUSE, NO_SYNC_CAUSE)
     if _grows(gap):
@@ -329,7 +328,7 @@ def _from_start(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...
     turns = trace.get(TURNS_MEAN.name)
     head = median(gap.values[: max(3, len(gap) // 10)]) or 0.0
     sentences = ("it is there from the first updates on",) if head > bound.value else ()
-    # turns or messages: more than a question and its answer
+    # More than a question and its answer.
     if turns is not None and (median(turns.finite().values) or 0.0) > 2.0:
         return sentences, _first(TEXT_CAUSE, DISTRIBUTION_CAUSE)
     return sentences, _first(
@@ -346,7 +345,7 @@ def _tail(trace: Trace) -> tuple[str, ...]:
     if highest is None or mean is None:
         return ()
     high, usual = median(highest.finite().values) or 0.0, median(mean.finite().values) or 0.0
-    # where bf16 differs by .01 on average, some tokens differ by .3
+    # Where bf16 differs by .01 on average, some tokens differ by .3.
     if usual <= 0 or high < 30.0 * usual:
         return ()
     return (f"a few tokens differ by far the most: {high:.3g} nats against {usual:.3g} on average",)

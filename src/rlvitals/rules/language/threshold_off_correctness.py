@@ -52,7 +52,6 @@ MAX_THRESHOLD_GAP = Threshold(
     "share of the samples that the filter takes for right or wrong and that are not",
     high=1.0,
 )
-MIN_SHARED_UPDATE_SHARE = 0.9  # of the updates, in which both shares are logged
 
 
 def check(trace: Trace) -> Answer:
@@ -65,7 +64,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("no reward for right answers is logged", ("outcome/accuracy",))
     name, share = positive
     shared, gap = _gap(share, right[1])
-    if shared < MIN_SHARED_UPDATE_SHARE:
+    if shared < 0.9:  # of the updates
         return Undecided(f"{name} and {right[0]} are logged at different steps", (right[0],))
     limit = MAX_THRESHOLD_GAP.bound(trace, "default: a tenth of the samples")
     for sign in (1.0, -1.0):
@@ -98,7 +97,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two shares, where they differ, and
     name, share = positive
     level, right_level = _level(stretch.of(share)), _level(stretch.of(right))
     trend = learning_trend(trace, since=stretch.start)
-    # of the samples count alike: the filter filters nothing
+    # With 99 % of the samples alike, the filter filters nothing.
     unfiltered = max(level, 1 - level) >= 0.99
     severity = Severity.ERROR if trend.stalls else Severity.WARNING
     if trend.improves and not unfiltered:

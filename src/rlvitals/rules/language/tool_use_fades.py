@@ -65,7 +65,7 @@ def _vanish(trace: Trace) -> Finding | None:
     levels = None if calls is None else first_last_change(calls.values)
     # Tools may be given up within the first tenth of a run.
     first = None if calls is None else median(calls.values[:FIRST_TOOL_UPDATES])
-    # calls per response: fewer were never a habit
+    # With fewer than .05 calls per response, tools were never in use.
     if calls is None or levels is None or first is None or first < 0.05:
         return None
     min_calls = MIN_CALLS_LEFT.bound(trace, f"{MIN_CALLS_LEFT.default:g} x this run's start", first)
@@ -118,7 +118,7 @@ def _no_turn_left(trace: Trace) -> Finding | None:
     if mean is None or max_turns is None:
         return None
     limit = float(max_turns.values.max())
-    # turns: fewer are a question and its answer
+    # Two turns are a question and its answer.
     stretch = above(mean, TURN_LIMIT_SHARE * limit) if limit > 2.0 else None
     # A fixed number of turns is how the task is made: only what was once shorter has been lost.
     if stretch is None or not stretch.goes_on or mean.values.min() >= TURN_LIMIT_SHARE * limit:
@@ -148,7 +148,7 @@ def _one_turn_left(trace: Trace) -> Finding | None:
     floor = 1.0 if min_turns is None else float(min_turns.values.min())
     first = median(mean.values[:FIRST_TOOL_UPDATES]) or 0.0
     beyond = floor + MIN_CALLS_LEFT.on(trace) * (first - floor)
-    # turns beyond the fewest: fewer were no conversation
+    # With less than one turn beyond the fewest there was no conversation.
     stretch = below(mean, beyond) if first - floor >= 1.0 else None
     if stretch is None or not stretch.goes_on or levels[1] > beyond:
         return None

@@ -79,7 +79,7 @@ def check(trace: Trace) -> Answer:
     two = trace.number("num_generations") == 2
     default_limit = MAX_ZERO_STD_SHARE.bound(trace, "default")
     two = two and MAX_ZERO_STD_SHARE.name not in trace.thresholds
-    # two completions agree in half of the groups by chance, at p = 1/2
+    # Two completions agree in half of the groups by chance, at p = 1/2.
     limit = Bound(0.75, "default for groups of two") if two else default_limit
     picked = _shares(trace)
     if picked is None:

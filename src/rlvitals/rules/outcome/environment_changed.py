@@ -141,11 +141,11 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
 
 def _faint(values: Array, index: int, worst: float) -> bool:
     """Tell a critic whose loss was next to nothing, and is, or had begun to be more before."""
-    # of the highest loss so far
+    # 1 % of the highest loss so far.
     highest = 0.01 * float(block_means(values[:index], RECENT_POINTS).max())
     was = median(values[index - CERTAINTY_POINTS : index])
     then = median(values[max(0, index - 2 * RECENT_POINTS) : index - RECENT_POINTS])
-    # the loss rose fourfold within 20 points
+    # The loss rose fourfold within 20 points.
     crept = was is not None and then is not None and then < was * 0.25 and then < highest
     return worst < highest or crept
 
@@ -157,14 +157,14 @@ def _errs_less(trace: Trace, step: int) -> bool:
         return False
     was = median(loss.until(step - 1).finite().tail(RECENT_POINTS).values)
     loss_after = median(loss.since(step).finite().values[:BREAK_POINTS])
-    # the critic does not err more
+    # The critic's loss halves: it does not err more.
     return was is not None and loss_after is not None and loss_after < 0.5 * was
 
 
 def _sank(series: Series, step: int, drop: Fall) -> bool:
     """Tell an outcome that had begun to fall before: a policy that got worse brought it there."""
     recent = series.until(step).values[-RECENT_POINTS:]
-    # of the loss: the fall had begun before
+    # More than 5 % of the loss: the fall had begun before.
     return float(recent.max()) - drop.before > 0.05 * drop.loss
 
 
@@ -174,7 +174,7 @@ def _one_episode(trace: Trace, name: str, series: Series, drop: Fall) -> bool:
     Then a few episodes were bad, one outlier perhaps, and not what the policy acts in.
     """
     window = memory(trace, name, drop.visible_step)
-    # episodes of before have left the mean
+    # After 1.1 windows, the earlier episodes have left the mean.
     after = series.since(drop.visible_step + round(1.1 * window)).values[:POINTS]
     return bool(window and after.size and drop.before - np.median(after) < SHOWS * drop.loss)
 
@@ -228,7 +228,7 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
         return None
     after = series.since(step + 1).values
     soon = after[: max(2 * START_POINTS, len(after) // 2)]
-    # a third of the loss comes within the first half
+    # A third of the loss comes within the first half.
     if drop.before - float(soon.min()) < drop.loss * (1 / 3):
         return None
     # The fall must come from here: what came before the break was no lower than it.
@@ -320,7 +320,7 @@ def _new_rate(trace: Trace, step: int) -> bool:
     if rate is None:
         return False
     near = rate.until(step).finite().values[-RECENT_POINTS:]
-    # steps of a schedule are smaller
+    # The steps of a schedule are smaller than a doubling.
     return len(near) > 1 and bool(near[-CAUSE_POINTS - 1 :].max() > 2.0 * near[0])
 
 

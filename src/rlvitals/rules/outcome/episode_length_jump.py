@@ -39,7 +39,6 @@ MIN_LENGTH_CHANGE = Threshold(
     "episode-length-jump.change", 0.25, "part of the length before, by which it changes"
 )
 RETURN_SIDE_POINTS = 10  # on either side, for the change of the return
-SIDE_PERCENTILES = 10.0, 90.0  # between them lie most episodes of a side
 
 
 def check(trace: Trace) -> Answer:
@@ -78,10 +77,11 @@ def check(trace: Trace) -> Answer:
 
 def _sides_differ(values: NDArray[np.float64], index: int) -> bool:
     """Tell whether most episodes of one side are longer than most of the other."""
-    # of the points on either side, as in the test of a shift
+    # 20 % of the points on either side, as in the test of a shift.
     near = max(MIN_SHIFT_POINTS // 4, round(0.2 * values.size))
     sides = values[max(index - near, 0) : index], values[index : index + near]
-    (low, high), (lower, higher) = (np.percentile(side, SIDE_PERCENTILES) for side in sides)
+    # Most episodes of a side lie between these percentiles.
+    (low, high), (lower, higher) = (np.percentile(side, (10.0, 90.0)) for side in sides)
     return bool(high < lower or higher < low)
 
 

@@ -55,7 +55,7 @@ def check(trace: Trace) -> Answer:
     # The same mean to the last digit: single episodes differ where failing ends them.
     lasted, counts = np.unique(lengths.values, return_counts=True)
     usual = float(lasted[int(counts.argmax())])
-    # of the points: an untrained policy's
+    # The first 20 % of the points are those of an untrained policy.
     first = lengths.where(slice(max(MIN_LENGTH_POINTS, round(0.2 * len(lengths)))))
     bound = Bound(float(max(env.horizon, lasted[-1])), f"{env.name}'s time limit")
     judged, share = first, float((first.values >= (1 - TIME_LIMIT_TOLERANCE) * bound.value).mean())
@@ -104,7 +104,7 @@ def _poor(trace: Trace, first: Series) -> bool | None:
     level = median(returns.until(int(first.steps[-1])).values)
     if env is None or env.random_return is None or not env.way or level is None:
         return None
-    # of the way to solved: such a policy does not last
+    # Below a third of the way to solved, a policy does not last.
     return level < env.random_return + (1 / 3) * env.way
 
 

@@ -86,7 +86,6 @@ MIN_BINOMIAL_ERRORS = Threshold(
     "evaluation-falls.errors", 2.0, "binomial standard errors that a fall must exceed"
 )
 MIN_GAP_SCATTERS, MIN_GAP_VALUES = 3.0, 4  # times the scatter; values of a third
-CLEAR_LOSS_FACTOR = 2.0  # x the material change
 MIN_EPOCH_POINTS = 20  # in shorter epochs every jump is near a boundary
 
 
@@ -194,13 +193,13 @@ def _severity(
     A policy that has drifted down is worse now, wherever it drifts next: there the error is that
     of measuring it. A return in a simulator swings by itself, and only a trend is one.
     """
-    clear_loss = CLEAR_LOSS_FACTOR * trend.material
+    clear_loss = 2.0 * trend.material
     if trend.state == "falling" and sign * (trend.first - trend.last) >= clear_loss:
         return Severity.ERROR
     if trend.state in ("falling", "fallen back"):
         return Severity.WARNING
     fixed = trace.profile in (*kinds.LANGUAGE, Profile.SUPERVISED)
-    # standard errors from the best fifth to the last
+    # 5 standard errors from the best fifth to the last.
     plain = fixed and drop >= max(clear_loss, 5.0 * error)
     return Severity.WARNING if plain and trend.state != "at its ceiling" else None
 
@@ -214,7 +213,7 @@ def _by_size(evaluation: HeldOut, size: float) -> Fall | None:
         return None
     error = math.hypot(error_of(pairs[best], 2 * size), error_of(pairs[last], 2 * size))
     drop = float(pairs[best] - pairs[last])
-    # standard errors: the best of a few evaluations is compared with the last
+    # 4 standard errors, as the best of a few evaluations is compared with the last.
     if drop < max(4.0 * error, MIN_SHARE_GAIN):
         return None
     proof = f"{drop / error:.1f} binomial errors of two evaluations of {size:,.0f} answers each"

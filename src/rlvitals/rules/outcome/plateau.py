@@ -42,9 +42,6 @@ PLATEAU_SHARE = Threshold(
     high=1.0,
 )
 
-MIN_STUCK_SHARE, MIN_STUCK_POINTS = 0.3, 5  # of the run, and values
-MIN_BEST_SHARE = 0.5  # of them equal to the best: a mean that varies is at no bound
-
 
 def check(trace: Trace) -> Answer:
     """Look for a flat end after a rise."""
@@ -68,7 +65,7 @@ def check(trace: Trace) -> Answer:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)
-    # of the run's gain: a smaller rise has levelled off
+    # A rise below 10 % of the run's gain has levelled off.
     goes_on = tail.state == "rising" and tail.last - tail.first > 0.1 * (trend.last - trend.first)
     if goes_on or tail.state == "at its ceiling":
         return Clear()
@@ -92,8 +89,9 @@ def _start_at_best(series: Series) -> int | None:
     """Return the index from which most of a few values are exactly the best one."""
     best = series.values == series.values.max()
     start = int(best.argmax())
-    late = len(best) - start >= max(MIN_STUCK_SHARE * len(best), MIN_STUCK_POINTS)
-    return start if late and float(best[start:].mean()) >= MIN_BEST_SHARE else None
+    late = len(best) - start >= max(0.3 * len(best), 5)  # of the run, and values
+    # A mean that still varies is at no bound.
+    return start if late and float(best[start:].mean()) >= 0.5 else None
 
 
 RULE = Rule(

@@ -72,18 +72,14 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
 SIGN_PERSISTENCE = persistence("sign-reversed")
-MIN_SIGN_POINTS = 20  # of the return and of entropy
-FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns; points: a hardly trained policy
-MIN_FALL_SHARE = 0.75
+FIRST_POINTS = 3  # of the returns, at least: those of a hardly trained policy
 MIN_ENTROPY_THEN = Threshold(
     "sign-reversed.entropy",
     0.75,
     "share of the first entropy that is left when most of the fall has come",
     high=1.0,
 )
-MAX_ENTROPY_LAST = 0.95  # of its first level: the policy is more certain
 MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
-MAX_ORDINARY_KL = 0.05  # nats: median of ordinary updates
 LAST_ENTROPY_POINTS = 5  # their median is the level of entropy
 
 
@@ -97,7 +93,7 @@ def _surer_of_less(trace: Trace) -> Answer:
         return _greedy_is_worse(trace)
     picked = outcome(trace)
     is_low = picked is not None and _is_below_random(trace, *picked)
-    min_points = 12 if is_low else MIN_SIGN_POINTS  # a known level needs no proven fall
+    min_points = 12 if is_low else 20  # a known level needs no proven fall
     entropy, most = trace.numbers(ENTROPY.name, min_points), max_entropy(trace)
     if picked is None or len(picked[1]) < min_points:
         return Undecided(f"fewer than {min_points} values of the outcome", (RETURN.name,))
@@ -107,7 +103,7 @@ def _surer_of_less(trace: Trace) -> Answer:
     if why := too_early(trace):
         return Undecided(why, ("total_steps",))
     now, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
-    large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
+    large = kl is not None and float(np.median(kl.values)) > 0.05  # nats
     last_entropy = float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values))
     # A policy that is sure in its first row was not trained to it by the sign of what came after.
     is_open = float(entropy.values[0]) >= most.value / 2
@@ -157,14 +153,14 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
     trace: Trace, name: str, series: Series, entropy: Series, limit: Bound, max_share_above: float
 ) -> Answer:
     """Compare the step at which most of the fall had come with the entropy of that step."""
-    count = max(round(FIRST_SHARE * len(series)), FIRST_POINTS)
+    count = max(round(0.05 * len(series)), FIRST_POINTS)  # of the returns
     first = float(np.median(series.values[:count]))
     last = float(series.values[-(len(series) // 3) :].mean())
     above = float((series.values[count:] > first).mean())
     if last - first >= limit.value or above > max_share_above:
         return Clear()
     windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
-    low = np.median(windows, axis=1) <= first - MIN_FALL_SHARE * (first - last)
+    low = np.median(windows, axis=1) <= first - 0.75 * (first - last)
     step = int(series.steps[int(low.argmax())])
     before = entropy.until(step).tail(FIRST_POINTS).values
     begins, ends = (
@@ -172,7 +168,8 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
         float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values)),
     )
     then = float(np.median(before)) if len(before) else begins
-    if then < MIN_ENTROPY_THEN.on(trace) * begins or ends > MAX_ENTROPY_LAST * begins:
+    # Entropy below 95 % of its first level: the policy is more certain.
+    if then < MIN_ENTROPY_THEN.on(trace) * begins or ends > 0.95 * begins:
         return Clear()
     return Finding(
         f"the policy gets surer of what pays less: {label(name)} falls from {first:.4g} to "

@@ -143,7 +143,7 @@ def _missing(trace: Trace, name: str) -> Outage | None:
     first, last = stretch
     count = last - first + 1
     other_rows = np.concatenate((has[:first], has[last + 1 :]))
-    # else the reward is not logged in every row
+    # Otherwise the reward is not logged in every row.
     if count < MIN_OUTAGE_UPDATES.on(trace) or first == 0 or other_rows.mean() < 0.9:
         return None
     return Outage(

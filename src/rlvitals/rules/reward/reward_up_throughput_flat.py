@@ -89,7 +89,7 @@ def _serves_all(trace: Trace, throughput: float) -> bool:
     """Tell whether arrivals limit throughput: nearly all that arrive are finished."""
     arrivals = trace.get(ARRIVALS.name)
     lately = None if arrivals is None else first_last_change(arrivals.finite().values)
-    # of what arrives; the rest is still in the cluster
+    # The rest of what arrives is still in the cluster.
     return lately is not None and throughput >= 0.85 * lately[1]
 
 
