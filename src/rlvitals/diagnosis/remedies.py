@@ -122,10 +122,10 @@ def _setting_words(match: re.Match[str]) -> str:
 
 
 def _describe_knob(knob: Knob, text: str) -> str:
-    parts = [knob.key] if knob.key and knob.key != text else []
+    texts = [knob.key] if knob.key and knob.key != text else []
     if knob.value is not None:
         value = f"{knob.value:.4g}" if isinstance(knob.value, float) else f"{knob.value}"
         if knob.now is not None:
             value += " at its highest" if knob.highest else ", scheduled"
-        parts.append(f"now {value}" if knob.now is None else f"{value}, now {knob.now:.4g}")
-    return ", ".join(parts)
+        texts.append(f"now {value}" if knob.now is None else f"{value}, now {knob.now:.4g}")
+    return ", ".join(texts)

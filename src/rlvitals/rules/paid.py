@@ -179,11 +179,13 @@ def step_reward(trace: Trace) -> Paid | None:
     plays = trace.profile in (*kinds.CONTROL, Profile.UNKNOWN)
     if env is None or env.pays is None or returns is None or lengths is None or not plays:
         return None
-    steps, left, right = np.intersect1d(returns.steps, lengths.steps, return_indices=True)
-    episode_steps = lengths.values[right]
+    steps, return_rows, length_rows = np.intersect1d(
+        returns.steps, lengths.steps, return_indices=True
+    )
+    episode_steps = lengths.values[length_rows]
     if not len(steps) or episode_steps.min() <= 0:
         return None
-    share = returns.values[left] / (env.pays * episode_steps)
+    share = returns.values[return_rows] / (env.pays * episode_steps)
     first, usual = slice(MIN_MATCHED_POINTS), float(np.median(share[:MIN_MATCHED_POINTS]))
     varied = np.ptp(episode_steps[first]) > MIN_PAY_DEVIATION * episode_steps[first].mean()
     if (
@@ -192,4 +194,4 @@ def step_reward(trace: Trace) -> Paid | None:
         and (np.abs(share[first] / usual - 1.0) <= EXACT_PAY_TOLERANCE).all()
     ):
         share = share / usual  # every reward is multiplied by one number
-    return Paid(env, Series(steps, returns.times[left], share), episode_steps)
+    return Paid(env, Series(steps, returns.times[return_rows], share), episode_steps)

@@ -79,13 +79,13 @@ def _key(trace: Trace, name: str) -> str:
     return trace.measured[name].key if name in trace.measured else label(name)
 
 
-def _moves_with(part: Series, twin: Series) -> bool:
-    """Tell whether a part is another one over again: a difference of the two, a scaled copy."""
-    _, part_rows, twin_rows = np.intersect1d(part.steps, twin.steps, return_indices=True)
-    left, right = part.values[part_rows], twin.values[twin_rows]
-    if len(left) < MIN_OUTCOME_POINTS or not np.ptp(left) or not np.ptp(right):
+def _moves_with(component: Series, twin: Series) -> bool:
+    """Return True if a component repeats another one: a difference of the two, a scaled copy."""
+    _, part_rows, twin_rows = np.intersect1d(component.steps, twin.steps, return_indices=True)
+    x, y = component.values[part_rows], twin.values[twin_rows]
+    if len(x) < MIN_OUTCOME_POINTS or not np.ptp(x) or not np.ptp(y):
         return False
-    return bool(np.corrcoef(left, right)[0, 1] >= 0.98)  # one part is the other one
+    return bool(np.corrcoef(x, y)[0, 1] >= 0.98)  # one component is the other one
 
 
 def _has_answer_metric(trace: Trace) -> bool:

@@ -114,9 +114,9 @@ def describe_logprob_shift(trace: Trace) -> tuple[str, ...]:
     levels = [first_last_change(series.values) for series in pair] if pair else [None]
     if levels[0] is None or levels[1] is None:
         return ()
-    (first, last), (before, after) = levels[0], levels[1]
+    (first, last), (reference_first, reference_last) = levels[0], levels[1]
     course = f"goes from {first:.3g} to {last:.3g}, under the reference from"
-    return (f"a token's log-probability {course} {before:.3g} to {after:.3g}",)
+    return (f"a token's log-probability {course} {reference_first:.3g} to {reference_last:.3g}",)
 
 
 @dataclass(frozen=True, slots=True)

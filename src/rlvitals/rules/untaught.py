@@ -201,8 +201,8 @@ def _changed_actions(trace: Trace) -> float | None:
 
 def epochs(trace: Trace) -> float:
     """Return how often a batch is trained on, as set or as the count of updates shows; else 1."""
-    own, count = trace.number("n_epochs"), trace.numbers(UPDATES.name, MIN_OUTCOME_POINTS)
-    if own is not None or count is None:
-        return own or 1.0
+    n_epochs, count = trace.number("n_epochs"), trace.numbers(UPDATES.name, MIN_OUTCOME_POINTS)
+    if n_epochs is not None or count is None:
+        return n_epochs or 1.0
     # Stable-Baselines3 counts the epochs, and writes a row after each batch.
     return float(np.median(np.diff(count.values)))

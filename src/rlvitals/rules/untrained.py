@@ -55,29 +55,26 @@ def find_useless_critic(
     if loss is None or not judged or _content(trace):
         return None
     usual, first = float(np.median(loss.values)), float(np.median(loss.values[:FIRST_LOSSES]))
-    before, after = (float(np.median(third)) for third in _ends(explained.values))
+    first_ev, last_ev = (float(np.median(third)) for third in _ends(explained.values))
     # Explained variance of the first third, and gain on it: below 0 it explains nothing.
-    better = before > 0.4 or after >= limit.value or after - max(before, 0.0) > 0.1
+    better = first_ev > 0.4 or last_ev >= limit.value or last_ev - max(first_ev, 0.0) > 0.1
     if better or usual < 0.3 * first:  # of the first losses
         return None
     # A policy that gets better, by a critic that does: a longer run may tell.
     learned = trend(np.maximum(explained.values, 0.0))
     if weigh.content(standing(trace)) and learned is not None and learned.low > 0:
         return None
-    best = float(
-        rolling_median(explained.values, FIRST_LOSSES, min_count=FIRST_LOSSES)[
-            FIRST_LOSSES - 1 :
-        ].max()
-    )
+    medians = rolling_median(explained.values, FIRST_LOSSES, min_count=FIRST_LOSSES)
+    best = float(medians[FIRST_LOSSES - 1 :].max())
     text = "nothing that lasts" if best >= HIGH_EV else "nothing"
     once = f" after {best:.2g} at best" if best >= HIGH_EV else ""
     blind = float(np.percentile(np.abs(explained.values), HIGH_PERCENT)) < 1e-4  # same for all
     finding = _finding(
         trace,
-        f"the critic has learned {text}: explained variance is {before:.2g} in the first third of "
-        f"{len(explained)} updates and {after:.2g} in the last{once}, and the value loss "
+        f"the critic has learned {text}: explained variance is {first_ev:.2g} in the first third "
+        f"of {len(explained)} updates and {last_ev:.2g} in the last{once}, and the value loss "
         f"{usual:.3g} in the median, {first:.3g} at first",
-        (metric, explained, after),
+        (metric, explained, last_ev),
         limit,
         (BLIND_CAUSE, *UNTRAINED_CAUSES) if blind else (*UNTRAINED_CAUSES, BLIND_CAUSE),
     )

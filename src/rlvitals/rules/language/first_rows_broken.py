@@ -202,10 +202,10 @@ def _level(trace: Trace, level: Level) -> Fact | None:
     in_tokens = measured is not None and measured.framework not in unclear
     if not columns or (level.metric is KL_TO_REFERENCE_PER_TOKEN and not in_tokens):
         return None
-    least = float(columns[0].max() if level.below else columns[0].min())
-    if not (least < level.bound if level.below else least > level.bound):
+    extreme = float(columns[0].max() if level.below else columns[0].min())
+    if not (extreme < level.bound if level.below else extreme > level.bound):
         return None
-    summary = f"{level.words.format(least)} in {_rows(columns[0].size)}"
+    summary = f"{level.words.format(extreme)} in {_rows(columns[0].size)}"
     return summary, level.metric.name, level.severity, Bound(level.bound, "in each first row")
 
 

@@ -294,8 +294,8 @@ def _moves_much(trace: Trace, step: int) -> bool:
     }
     for name, limit in limits.items():
         series = trace.get(name)
-        before = None if series is None else series.until(step).finite().values[-RECENT_POINTS:]
-        recent = None if before is None else median(before)
+        past = None if series is None else series.until(step).finite().values[-RECENT_POINTS:]
+        recent = None if past is None else median(past)
         if recent is not None and recent > limit:
             return True
     return _steady(trace, step) is False

@@ -89,9 +89,9 @@ def _returns(trace: Trace, step: int) -> tuple[float, float] | None:
     """Return the level of the return just before a step, and just after."""
     if (returns := trace.get(RETURN.name)) is None:
         return None
-    before = median(returns.until(step - 1).tail(RETURN_SIDE_POINTS).values)
-    after = median(returns.since(step).where(slice(RETURN_SIDE_POINTS)).values)
-    return None if before is None or after is None else (before, after)
+    level_before = median(returns.until(step - 1).tail(RETURN_SIDE_POINTS).values)
+    level_after = median(returns.since(step).where(slice(RETURN_SIDE_POINTS)).values)
+    return None if level_before is None or level_after is None else (level_before, level_after)
 
 
 def _context(length: Series, returns: Series) -> tuple[str, ...]:

@@ -248,23 +248,24 @@ def _finding(trace: Trace, trained: Standing, evaluation: HeldOut, fall: Fall) -
     )
 
 
-def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Finding | None:
+def _gap(trace: Trace, trained: Standing, evaluation: HeldOut, trend: Standing) -> Finding | None:
     """Note that the same quantity rises in training and, held out, is proven not to follow."""
-    if now.state != "flat" or not held.twin or held.name == EVAL_LOSS.name:
+    if trend.state != "flat" or not evaluation.twin or evaluation.name == EVAL_LOSS.name:
         return None
-    levels = first_last_change(trace[held.twin].values)
-    if levels is None or levels[1] - levels[0] < now.material:
+    levels = first_last_change(trace[evaluation.twin].values)
+    if levels is None or levels[1] - levels[0] < trend.material:
         return None
-    if levels[1] - now.last < now.material:
+    if levels[1] - trend.last < trend.material:
         return None
     return Finding(
-        f"{trained.sentence}, but {held.title} does not follow: {now.first:.4g} to {now.last:.4g}",
+        f"{trained.sentence}, but {evaluation.title} does not follow: "
+        f"{trend.first:.4g} to {trend.last:.4g}",
         severity=Severity.NOTE,
-        metric=held.name,
-        began=int(held.series.steps[0]),
-        ended=int(held.series.steps[-1]),
-        observed=now.last - now.first,
-        bound=Bound(now.material, now.material_from),
+        metric=evaluation.name,
+        began=int(evaluation.series.steps[0]),
+        ended=int(evaluation.series.steps[-1]),
+        observed=trend.last - trend.first,
+        bound=Bound(trend.material, trend.material_from),
         evidence=(*_far(trace), *_epochs(trace)),
     )
 
@@ -274,25 +275,26 @@ def _disagreement(trace: Trace, trained: Standing, evaluation: HeldOut) -> Findi
     third = len(evaluation.series) // 3
     if evaluation.twin != RETURN.name or trace.profile in kinds.LANGUAGE or third < MIN_GAP_VALUES:
         return None
-    early, late = evaluation.series.values[:third], evaluation.series.tail(third)
+    first_third, last_third = evaluation.series.values[:third], evaluation.series.tail(third)
     training = trace[evaluation.twin].finite()
-    before = training.until(int(evaluation.series.steps[third - 1])).values
-    recent = training.since(int(late.steps[0])).values
-    if min(before.size, recent.size) < MIN_GAP_VALUES:
+    first_returns = training.until(int(evaluation.series.steps[third - 1])).values
+    last_returns = training.since(int(last_third.steps[0])).values
+    if min(first_returns.size, last_returns.size) < MIN_GAP_VALUES:
         return None
-    first, last, at_first, level = map(float, map(np.median, (early, late.values, before, recent)))
-    single = float(late.values.std())
-    scatter = math.hypot(single, float(recent.std()))
-    opened = (level - last) - max(at_first - first, 0.0)
-    if min(opened, level - last) < max(MIN_GAP_SCATTERS * scatter, trained.material):
+    thirds = (first_third, last_third.values, first_returns, last_returns)
+    first, last, at_first, level = map(float, map(np.median, thirds))
+    spread = float(last_third.values.std())
+    scatter = math.hypot(spread, float(last_returns.std()))
+    gap = (level - last) - max(at_first - first, 0.0)
+    if min(gap, level - last) < max(MIN_GAP_SCATTERS * scatter, trained.material):
         return None
     return Finding(
         f"training and evaluation disagree: their medians are {level:.4g} and {last:.4g} in the "
         f"last third, {at_first:.4g} and {first:.4g} in the first",
-        severity=Severity.WARNING if last - first < single else Severity.NOTE,
+        severity=Severity.WARNING if last - first < spread else Severity.NOTE,
         metric=evaluation.name,
-        began=int(late.steps[0]),
-        ended=int(late.steps[-1]),
+        began=int(last_third.steps[0]),
+        ended=int(last_third.steps[-1]),
         observed=last - level,
         bound=Bound(-MIN_GAP_SCATTERS * scatter, f"{MIN_GAP_SCATTERS:g} x the scatter of both"),
         evidence=(trained.sentence,),

@@ -77,8 +77,8 @@ def check(trace: Trace) -> Answer:
         count >= MIN_WILD_FALLS and falls(course_of(_without_dips(series.values))) >= MIN_WILD_FALLS
     )
     wild = wild and verdict_trend(trace).state == "unknown"
-    lost = (down or wild) and not succeeds_throughout(trace)
-    return _finding(trace, (name, series), course, count, ends_low=lost)
+    ends_low = (down or wild) and not succeeds_throughout(trace)
+    return _finding(trace, (name, series), course, count, ends_low=ends_low)
 
 
 def _without_dips(values: Array) -> Array:

@@ -94,26 +94,28 @@ def _surer_of_less(trace: Trace) -> Answer:
     picked = outcome(trace)
     is_low = picked is not None and _is_below_random(trace, *picked)
     min_points = 12 if is_low else 20  # a known level needs no proven fall
-    entropy, most = trace.numbers(ENTROPY.name, min_points), max_entropy(trace)
+    entropy, entropy_bound = trace.numbers(ENTROPY.name, min_points), max_entropy(trace)
     if picked is None or len(picked[1]) < min_points:
         return Undecided(f"fewer than {min_points} values of the outcome", (RETURN.name,))
-    if entropy is None or most is None:
-        few = "" if most is None else f"{ENTROPY.name} has fewer than {min_points} numbers"
-        return Undecided(few or "no entropy of discrete actions is logged", (ENTROPY.name,))
-    if why := too_early(trace):
-        return Undecided(why, ("total_steps",))
-    now, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
+    if entropy is None or entropy_bound is None:
+        lack = (
+            "" if entropy_bound is None else f"{ENTROPY.name} has fewer than {min_points} numbers"
+        )
+        return Undecided(lack or "no entropy of discrete actions is logged", (ENTROPY.name,))
+    if reason := too_early(trace):
+        return Undecided(reason, ("total_steps",))
+    trend, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
     large = kl is not None and float(np.median(kl.values)) > 0.05  # nats
     last_entropy = float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values))
     # A policy that is sure in its first row was not trained to it by the sign of what came after.
-    is_open = float(entropy.values[0]) >= most.value / 2
+    is_open = float(entropy.values[0]) >= entropy_bound.value / 2
     below_random = is_low and is_open and last_entropy <= entropy.values[0] / 2
-    is_worse = now.state == "falling" or now.sags or below_random
+    is_worse = trend.state == "falling" or trend.sags or below_random
     pay = step_reward(trace)
     is_noise = pay is not None and pay.scatters is not None  # `impossible-value` says it
-    if not is_worse or now.metric != picked[0] or large or is_noise:
+    if not is_worse or trend.metric != picked[0] or large or is_noise:
         return Clear()
-    max_share_above = MAX_ABOVE_START if now.state == "falling" else 0.0
+    max_share_above = MAX_ABOVE_START if trend.state == "falling" else 0.0
     min_fall, origin = least_that_counts(trace, *picked)
     if below_random:
         min_fall, origin = 0.0, "a level below random actions"
@@ -162,18 +164,20 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
     windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
     low = np.median(windows, axis=1) <= first - 0.75 * (first - last)
     step = int(series.steps[int(low.argmax())])
-    before = entropy.until(step).tail(FIRST_POINTS).values
-    begins, ends = (
+    entropies = entropy.until(step).tail(FIRST_POINTS).values
+    first_entropy, last_entropy = (
         float(entropy.values[0]),
         float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values)),
     )
-    then = float(np.median(before)) if len(before) else begins
+    fall_entropy = float(np.median(entropies)) if len(entropies) else first_entropy
     # Entropy below 95 % of its first level: the policy is more certain.
-    if then < MIN_ENTROPY_THEN.on(trace) * begins or ends > 0.95 * begins:
+    min_entropy = MIN_ENTROPY_THEN.on(trace) * first_entropy
+    if fall_entropy < min_entropy or last_entropy > 0.95 * first_entropy:
         return Clear()
+    entropy_text = f"still {fall_entropy:.3g} nats"
     return Finding(
         f"the policy gets surer of what pays less: {label(name)} falls from {first:.4g} to "
-        f"{last:.4g}, entropy from {begins:.3g} to {ends:.3g} nats",
+        f"{last:.4g}, entropy from {first_entropy:.3g} to {last_entropy:.3g} nats",
         severity=Severity.ERROR,
         metric=name,
         began=int(series.steps[0]),
@@ -182,7 +186,7 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
         bound=limit,
         limit_on_curve=False,
         evidence=(
-            f"at step {step:,}, with most of the fall behind it, entropy was still {then:.3g} nats",
+            f"at step {step:,}, with most of the fall behind it, entropy was {entropy_text}",
         ),
     )
 

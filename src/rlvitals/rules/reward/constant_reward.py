@@ -118,9 +118,9 @@ def _stuck(trace: Trace) -> Finding | None:
     first = int(different[-1]) + 1 if len(different) else 0
     count = len(series) - first
     episodes = count * episodes_per_point(trace, name, series)
-    few = count < 3 or episodes < MIN_REWARD_POINTS  # rows
+    too_few = count < 3 or episodes < MIN_REWARD_POINTS  # rows
     # A lost game pays -1 many times in a row.
-    if value > -MIN_REWARD_POINTS or value != np.rint(value) or not first or few:
+    if value > -MIN_REWARD_POINTS or value != np.rint(value) or not first or too_few:
         return None
     start, end = int(series.steps[first]), int(series.steps[-1])
     random = epsilon.since(start).values
@@ -291,9 +291,9 @@ def _finding(
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
     learns, notes = _learns(trace, trend, between[0])
-    early = _starts_flat(trace, name, series, between[0], value)
-    counter = (*counter, *notes, *early)
-    severity = Severity.NOTE if learns or waits or ends_earlier or early else Severity.WARNING
+    flat_start = _starts_flat(trace, name, series, between[0], value)
+    counter = (*counter, *notes, *flat_start)
+    severity = Severity.NOTE if learns or waits or ends_earlier or flat_start else Severity.WARNING
     if waits:
         until = "had succeeded until then" if ends_earlier else "has succeeded yet"
         counter = (*counter, f"it is the least that a policy gets: nothing {until}")
