@@ -30,7 +30,7 @@ class PerToken:
     length: float = 1.0  # tokens that a logged value spans, the median over the run
 
 
-def per_token(trace: Trace) -> PerToken | None:
+def token_kl(trace: Trace) -> PerToken | None:
     """Return KL per token; None where it is not logged or the response length is not known.
 
     Without a logged length the response limit stands in: then the true value is no smaller.
@@ -56,7 +56,7 @@ def per_token(trace: Trace) -> PerToken | None:
 
 def far(trace: Trace, start_step: int) -> tuple[str, ...]:
     """Say that the text has left the reference behind, where KL since a step shows it."""
-    kl = per_token(trace)
+    kl = token_kl(trace)
     if kl is None:
         return ()
     level = median(kl.series.since(start_step).values)

@@ -151,14 +151,10 @@ def _has_known_framework(trace: Trace, name: str) -> bool:
     return source is not None and source.framework not in ("generic", "")
 
 
-def _plays(trace: Trace) -> bool:
-    return trace.profile in (*kinds.CONTROL, Profile.UNKNOWN)
-
-
 def _returns(trace: Trace) -> Iterator[Limit]:
     env = environment(trace)
     name = RETURN.name if RETURN.name in trace else EVAL_RETURN.name
-    if env is None or name not in trace or not _plays(trace):
+    if env is None or name not in trace or trace.profile not in (*kinds.CONTROL, Profile.UNKNOWN):
         return
     slack = RANGE_SLACK_SHARE * abs(env.way or 1.0)
     points, origin = trace[name].finite(), f"{env.name}'s own range"

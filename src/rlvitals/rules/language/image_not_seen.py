@@ -69,8 +69,9 @@ def check(trace: Trace) -> Answer:
     if isinstance(checks, Undecided):
         return checks
     if checks.blank >= MAX_BLANK_SHARE.on(trace):
+        share = "all" if checks.blank == 1 else f"{checks.blank:.0%} of the"
         return _finding(
-            trace, checks, f"{_share_phrase(checks.blank)} images are blank: {_guess(checks)}",
+            trace, checks, f"{share} images are blank: {_guess(checks)}",
             (images.BLANK_SHARE.name, checks.blank), MAX_BLANK_SHARE.bound(trace, "default"),
             unknown=Severity.WARNING,
         )  # fmt: skip
@@ -95,10 +96,6 @@ def check(trace: Trace) -> Answer:
         (images.MARKS_CHANGED.name, checks.flips / checks.questions), limit,
         unknown=Severity.NOTE, counter=("a task whose questions need no image is no fault",),
     )  # fmt: skip
-
-
-def _share_phrase(share: float) -> str:
-    return "all" if share == 1 else f"{share:.0%} of the"
 
 
 def _guess(checks: ImageChecks) -> str:

@@ -49,7 +49,7 @@ def check(trace: Trace) -> Answer:
     if NON_SCORE.name in trace and SCORE.name in trace:
         return _per_sequence(trace, trend)
     if KL_TO_REFERENCE_PER_TOKEN.name in trace:
-        return _per_token(trace, trend)
+        return _check_token_kl(trace, trend)
     return Undecided("the score is not logged beside the penalty", (SCORE.name,))
 
 
@@ -66,10 +66,12 @@ def _per_sequence(trace: Trace, trend: Standing) -> Answer:
     if not scatter or scatter <= score_noise or price <= limit.value or trend.improves:
         return Clear()
     evidence, counter = sides(trend)
+    # Scatter and price are two witnesses: at 3 x the gain, they need no third.
+    unknown = Severity.WARNING if price > 3.0 * limit.value else Severity.NOTE
     return Finding(
         f"the KL penalty costs {price:.3g} per sequence where the score gained {gain:.3g}, and "
         f"scatters {scatter / score_noise:.1f} x as much from update to update",
-        severity=severity(trend, unknown=_unknown_severity(price, limit.value)),
+        severity=severity(trend, unknown=unknown),
         metric=NON_SCORE.name,
         began=int(penalty.steps[0]),
         ended=int(penalty.steps[-1]),
@@ -81,7 +83,7 @@ def _per_sequence(trace: Trace, trend: Standing) -> Answer:
     )
 
 
-def _per_token(trace: Trace, trend: Standing) -> Answer:
+def _check_token_kl(trace: Trace, trend: Standing) -> Answer:
     beta = trace.number("beta")
     if beta is None:
         return Undecided("beta is not known", ("beta",))
@@ -118,11 +120,6 @@ def _per_token(trace: Trace, trend: Standing) -> Answer:
 def _limit(trace: Trace, gain: float, name: str) -> Bound:
     origin = f"what the {name} gained in this run, at least its scatter"
     return KL_PENALTY_FACTOR.bound(trace, origin, scale=gain)
-
-
-def _unknown_severity(price: float, bound: float) -> Severity:
-    """Scatter and price are two witnesses: plainly above, they need no third."""
-    return Severity.WARNING if price > 3.0 * bound else Severity.NOTE  # x the gain
 
 
 def _level(series: Series) -> float:

@@ -68,7 +68,8 @@ def check(trace: Trace) -> Answer:
     if positive is None or len(positive[1]) < MIN_POSITIVE_UPDATES:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
     name, share = positive
-    fall = _throughout(trace, share) or _since_best(trace, share) or _below_start(trace, share)
+    fall = _falls(trace, share, "at the start", None)
+    fall = fall or _since_best(trace, share) or _below_start(trace, share)
     if fall is None:
         return Clear()
     outcome_trend = learning_trend(trace, since=fall.onset_step)
@@ -85,10 +86,6 @@ def check(trace: Trace) -> Answer:
         counter=counter,
         curve=Curve("positive share", share),
     )
-
-
-def _throughout(trace: Trace, share: Series) -> Fall | None:
-    return _falls(trace, share, "at the start", None)
 
 
 def _since_best(trace: Trace, share: Series) -> Fall | None:

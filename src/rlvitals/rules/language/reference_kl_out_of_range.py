@@ -125,7 +125,7 @@ def check(trace: Trace) -> Answer:
 
 
 def _course(trace: Trace) -> Course | None:
-    kl = reference.per_token(trace)
+    kl = reference.token_kl(trace)
     if kl is not None:
         how = (kl.how,) if kl.how else ()
         return Course(kl.series, kl.metric, "nats per token", per_token=True, how=how)

@@ -182,6 +182,7 @@ def _finding(trace: Trace, absence: Gone) -> Finding:
         absence.side == "negative" and right is not None and right >= MIN_SOLVED_SHARE.on(trace)
     )
     evidence, counter = sides(trend)
+    answers = () if right is None else (f"{right:.0%} of answers are right by then",)
     severity = _severity(trace.profile, absence, trend, solved=solved)
     text_before = (
         f"; {absence.rate:.1%} of samples were {absence.side} before" if absence.rate else ""
@@ -198,7 +199,7 @@ def _finding(trace: Trace, absence: Gone) -> Finding:
         if absence.rate
         else MIN_ABSENT_UPDATES.bound(trace, "default: so many updates from the start"),
         limit_on_curve=False,
-        evidence=(*_right(right), *_gradient(trace, absence), *evidence),
+        evidence=(*answers, *_gradient(trace, absence), *evidence),
         counter=("right answers near 100 %: nothing is left to unlearn",) if solved else counter,
         causes=FILTER_CAUSES[absence.side],
         remedies=FILTER_REMEDIES[absence.side],
@@ -210,10 +211,6 @@ def _severity(profile: Profile, absence: Gone, trend: Standing, *, solved: bool)
         return Severity.NOTE
     # W-REINFORCE goes on learning from the other side.
     return Severity.WARNING if profile is Profile.W_REINFORCE else Severity.ERROR
-
-
-def _right(right: float | None) -> tuple[str, ...]:
-    return () if right is None else (f"{right:.0%} of answers are right by then",)
 
 
 def _gradient(trace: Trace, absence: Gone) -> tuple[str, ...]:

@@ -68,7 +68,8 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"{name} and {right[0]} are logged at different steps", (right[0],))
     limit = MAX_THRESHOLD_GAP.bound(trace, "default: a tenth of the samples")
     for sign in (1.0, -1.0):
-        stretch = above(_times(sign, gap), limit.value, LONG_WINDOW)
+        signed_gap = Series(gap.steps, gap.times, sign * gap.values)
+        stretch = above(signed_gap, limit.value, LONG_WINDOW)
         if stretch is not None:
             return _finding(trace, (name, share), right[1], stretch, limit, sign)
     return Clear()
@@ -80,10 +81,6 @@ def _gap(share: Series, right: Series) -> tuple[float, Series]:
     common = share.where(rows)
     gap = Series(common.steps, common.times, common.values - right.values[within])
     return len(common) / max(len(share), 1), gap
-
-
-def _times(sign: float, series: Series) -> Series:
-    return Series(series.steps, series.times, sign * series.values)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two shares, where they differ, and how

@@ -98,7 +98,7 @@ def _context(length: Series, returns: Series) -> tuple[str, ...]:
     """Say whether longer episodes are the better ones here, where the run itself shows it."""
     _, ours, theirs = np.intersect1d(length.steps, returns.steps, return_indices=True)
     correlation = lag_correlation(length.values[ours], returns.values[theirs], lags=0)
-    if correlation is None or not correlation.proven:
+    if correlation is None or not correlation.is_significant:
         return ()
     comparative = "longer" if correlation.correlation > 0 else "shorter"
     course = f"correlation of their changes {correlation.correlation:+.2f}"

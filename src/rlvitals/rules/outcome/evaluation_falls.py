@@ -312,7 +312,7 @@ def _disagreement(trace: Trace, trained: Standing, evaluation: HeldOut) -> Findi
 
 def _far(trace: Trace) -> tuple[str, ...]:
     """Say that KL to the reference rises."""
-    kl = reference.per_token(trace) if trace.profile in kinds.LANGUAGE else None
+    kl = reference.token_kl(trace) if trace.profile in kinds.LANGUAGE else None
     levels = None if kl is None else first_last_change(kl.series.values)
     if levels is None or levels[1] <= max(2.0 * levels[0], 0.0):
         return ()

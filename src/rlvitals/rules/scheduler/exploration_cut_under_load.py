@@ -114,7 +114,7 @@ def _loads(trace: Trace, temperature: Series) -> list[_Load]:
 def _follows(trace: Trace, lagged: Lagged) -> bool:
     """Tell a temperature that falls when or after the load rises, beyond chance."""
     strong = lagged.correlation <= -STRENGTH.on(trace)
-    return lagged.proven and lagged.lag >= 0 and strong
+    return lagged.is_significant and lagged.lag >= 0 and strong
 
 
 def _latency_falls(trace: Trace, stretch: Stretch) -> bool:
