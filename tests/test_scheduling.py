@@ -59,7 +59,7 @@ def test_pulses_do_not_hide_what_the_temperature_follows():
             exploration__is_pulsing=pulsing,
         )
     )
-    assert (found.found.lag, found.found.proven) == (2, True)
+    assert (found.found.lag, found.found.is_significant) == (2, True)
 
 
 def test_chance_is_called_chance():

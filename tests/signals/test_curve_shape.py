@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.signals.curve_shape import MIN_SHAPE_POINTS, SHAPE, curve_shape
+from rlvitals.signals.curve_shape import MIN_CURVE_POINTS, SHAPE, curve_shape
 
 CURVES = st.lists(st.floats(-100, 100), min_size=12, max_size=80).map(np.array)
 
@@ -51,6 +51,6 @@ def test_a_rise_a_loss_and_a_flat_line_differ_in_the_numbers_that_are_named_so()
 
 def test_a_constant_has_a_shape_and_a_few_points_have_none():
     assert curve_shape(np.full(50, -7.0)).tolist() == [0.0] * len(SHAPE)
-    assert curve_shape(np.arange(MIN_SHAPE_POINTS - 1.0)) is None
-    assert np.isfinite(curve_shape(np.arange(float(MIN_SHAPE_POINTS)))).all()
+    assert curve_shape(np.arange(MIN_CURVE_POINTS - 1.0)) is None
+    assert np.isfinite(curve_shape(np.arange(float(MIN_CURVE_POINTS)))).all()
     assert np.isfinite(curve_shape(np.linspace(-1, 1, 50) * 1e308)).all()

@@ -25,7 +25,7 @@ def smoothed(values, alpha=0.1):
 def share_of_false_alarms(make, count, seed=0):
     rng = np.random.default_rng(seed)
     found = [lag_correlation(make(rng, count), make(rng, count)) for _ in range(RUNS)]
-    return sum(one is not None and one.proven for one in found) / RUNS
+    return sum(one is not None and one.is_significant for one in found) / RUNS
 
 
 @pytest.mark.parametrize("count", [60, 300])
@@ -49,7 +49,7 @@ def test_two_lines_that_both_rise_are_not_related():
     rng = np.random.default_rng(1)
     x, y = (np.arange(300.0) + rng.standard_normal(300) for _ in range(2))
     assert np.corrcoef(x, y)[0, 1] > 0.99
-    assert not lag_correlation(x, y).proven
+    assert not lag_correlation(x, y).is_significant
 
 
 @pytest.mark.parametrize("lag", [0, 1, 7, -7])
@@ -61,7 +61,7 @@ def test_the_lag_and_the_sign_are_found(lag):
     found = lag_correlation(first, second)
     assert found.lag == lag
     assert found.correlation < -0.9
-    assert found.proven
+    assert found.is_significant
 
 
 def test_scale_and_offset_do_not_matter():

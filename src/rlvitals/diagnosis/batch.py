@@ -32,17 +32,14 @@ if TYPE_CHECKING:  # loaded where processes are started
 Asked = tuple[Run, Settings]  # a run, and what a person says about it
 Answer = Diagnosis | UnreadableLog
 
-PATIENCE = 0.5  # seconds to work alone: a process that imports numpy starts in 0.2 s
-RUNS_PER_TASK = (
-    4  # runs handed over at once: their rules travel once, and all processes end together
-)
+RUNS_PER_TASK = 4  # few enough that all processes end together
 
 
 def diagnose(
     requests: Sequence[Asked],
     jobs: int = 0,
     *,
-    patience: float = PATIENCE,
+    patience: float = 0.5,  # seconds: a process that imports numpy starts in 0.2 s
     ray_address: str | None = None,
 ) -> Iterator[Answer]:
     """Judge every run; one that cannot be read is answered by its error.

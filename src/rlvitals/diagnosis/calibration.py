@@ -7,7 +7,8 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.rules.rate import FAMILIES, Rate
 from rlvitals.rules.rule import Severity
 
-RATES_MODULE_HEADER = '''"""Measured rates of each rule, by family. Written by `rates_module`: not by hand."""
+RATES_MODULE_HEADER = '''\
+"""Measured rates of each rule, by family. Written by `rates_module`: not by hand."""
 
 from collections.abc import Mapping
 

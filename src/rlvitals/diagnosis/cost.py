@@ -8,7 +8,6 @@ from rlvitals.diagnosis.duration import clock
 from rlvitals.rules.rule import Finding
 from rlvitals.types import Series, Trace
 
-PRICE = "price_per_hour"
 HOUR_SECONDS = 3600.0
 
 
@@ -36,7 +35,7 @@ def waste(trace: Trace, finding: Finding) -> Waste | None:
     if trace.last_step <= finding.began:
         return None
     seconds = clock(trace)
-    price = trace.number(PRICE)
+    price = trace.number("price_per_hour")  # the setting: dollars or any other currency
     known_step = finding.known if finding.known >= 0 else finding.ended
     reason = "" if seconds is not None else "the log has no wall times"
     return Waste(

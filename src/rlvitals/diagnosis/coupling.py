@@ -35,7 +35,7 @@ class Coupling:
         if self.found is None:
             return f"{open_}: fewer than {MIN_LAGGED_POINTS} rows outside of pulses change in both"
         strongest = f"{self.found.correlation:+.2f}"
-        if not self.found.proven:
+        if not self.found.is_significant:
             return (
                 f"{open_}: the strongest correlation of their changes, {strongest}"
                 f"{_lag(self.found.lag)}, may be chance (within ±{self.found.limit:.2f})"
@@ -53,7 +53,7 @@ class Coupling:
         if self.found is None:
             return "cannot tell: too few rows outside of pulses"
         strongest = f"{self.found.correlation:+.2f}"
-        if not self.found.proven:
+        if not self.found.is_significant:
             return f"cannot tell: the strongest, {strongest}{_lag(self.found.lag)}, may be chance"
         low, high = self.found.interval
         return f"{_order(self.found.lag, name)}: {strongest} ({low:+.2f} to {high:+.2f})"
@@ -105,8 +105,8 @@ class Spread:
         if self.best.known:
             return f"{off} belong elsewhere: {self.best.assumption}"
         return (
-            f"what would be best is not known: no {SPEEDS_SETTING} is set; were all equal, {off} would "
-            "belong elsewhere"
+            f"what would be best is not known: no {SPEEDS_SETTING} is set; were all equal, {off} "
+            "would belong elsewhere"
         )
 
 

@@ -64,7 +64,6 @@ PROFILE_SETTINGS = {
 # Settings that trainers log beside their metrics, because schedules may change them.
 LOGGED_SETTINGS = {"learning_rate": "optimiser/learning_rate", "clip_range": "policy/clip_range"}
 # How many samples an update has, as frameworks state it that have no one number for it.
-SETTING_ALTERNATIVES = {"batch_size": ("n_steps", "minibatch_size")}
 METRIC_KIND_ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
 
 
@@ -150,7 +149,8 @@ def _unknown_settings(trace: Trace) -> tuple[str, ...]:
     names_known = {*trace.settings, *logged}
     names_known |= {
         name
-        for name, alternatives in SETTING_ALTERNATIVES.items()
+        # A batch size may follow from these settings.
+        for name, alternatives in {"batch_size": ("n_steps", "minibatch_size")}.items()
         if names_known.intersection(alternatives)
     }
     return tuple(name for name in names if name not in names_known)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from rlvitals.metrics.catalogue.throughput import ELAPSED, STEP_TIME
 from rlvitals.types import Series, Trace
 
-CLOCK_STEP = 1.0  # seconds that a clock may be set back within one attempt
-PAUSE_FACTOR = 20.0  # times the usual distance of two rows, and
-MIN_PAUSE_SECONDS = 600.0  # at least so long: a longer silence is a pause between attempts
+PAUSE_FACTOR = 20.0  # x the usual interval of two rows
+MIN_PAUSE_SECONDS = 600.0  # a longer gap than both is a pause between attempts
 STEP_TIMES_SOURCE = "the times of its steps"
 
 
@@ -26,7 +25,8 @@ def clock(trace: Trace, max_rows: int = 1 << 20) -> Series | None:
     if elapsed is not None:
         gaps = np.diff(elapsed.values, prepend=0.0)
         # The clock of a resumed attempt starts anew: its first value is what it has taken so far.
-        gaps = np.where(gaps < -CLOCK_STEP, elapsed.values, gaps)
+        # A clock may be set back by 1 s within one attempt.
+        gaps = np.where(gaps < -1.0, elapsed.values, gaps)
         return _without_pauses(elapsed, gaps)
     timed = [(int(np.isfinite(s.times).sum()), s) for s in trace.series.values()]
     count, longest = max(timed, key=lambda pair: pair[0], default=(0, None))

@@ -11,10 +11,12 @@ from rlvitals.rules.standing import OUTCOME_NAMES, label, outcome
 from rlvitals.signals.forecast import Crossing, crossing
 from rlvitals.types import Series, Trace
 
-CONFIDENCE = 0.90
-EXPLORATION_FLOOR_SHARE = 0.05  # of its first level: what is left of an exploration that is over
-FLOOR_METRICS = ("exploration/entropy", "exploration/std")  # falling, they lose what they had
-BOUND_METRICS = (  # what counts is the rule's own limit
+EXPLORATION_FLOOR_SHARE = 0.05  # of its first level, where exploration is over
+FLOOR_METRICS = (
+    "exploration/entropy",
+    "exploration/std",
+)  # forecast to a share of their first level
+BOUND_METRICS = (  # forecast to the limit of the rule
     "policy/kl_to_reference",
     "policy/kl_to_reference_per_token",
     "policy/approx_kl",
@@ -84,7 +86,7 @@ def _target(trace: Trace, finding: Finding, series: Series) -> Bound | None:
 
 def _ahead(trace: Trace, series: Series, name: str, target: Bound) -> Forecast | None:
     points = series.finite()
-    reach = crossing(points.steps, points.values, target.value, confidence=CONFIDENCE)
+    reach = crossing(points.steps, points.values, target.value, confidence=0.90)
     last = trace.last_step
     if not isinstance(reach, Crossing) or reach.at <= last:
         return None

@@ -35,7 +35,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Series, Trace
 
 Part = Literal["goals", "stability"]
-MIN_KEY_METRIC_POINTS = 10  # numbers: fewer have no level
+MIN_KEY_METRIC_POINTS = 10  # fewer have no level
 NOT_LOGGED = "not logged"
 
 
@@ -184,18 +184,25 @@ _CONTROL_SPECS = (
 )
 KEY_METRIC_SPECS: Mapping[Profile, tuple[Asked, ...]] = {
     Profile.RLHF_PPO: (
-        OUTCOME_SPEC, RLHF_SPEC, SCORE_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC, CLIP_SPEC, KL_SPEC, VALUE_LOSS_SPEC, KL_COEF_SPEC,
+        OUTCOME_SPEC, RLHF_SPEC, SCORE_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC,
+        CLIP_SPEC, KL_SPEC, VALUE_LOSS_SPEC, KL_COEF_SPEC,
     ),
     Profile.CONTROL_PPO: _CONTROL_SPECS,
     Profile.UNKNOWN: _CONTROL_SPECS,
     Profile.SCHEDULER_PPO: (
-        OUTCOME_SPEC, GOAL_KL_SPEC, ENTROPY_SPEC, CLIP_SPEC, GRADIENT_SPEC, TEMPERATURE_SPEC, BALANCE_SPEC, VALUE_LOSS_SPEC,
+        OUTCOME_SPEC, GOAL_KL_SPEC, ENTROPY_SPEC, CLIP_SPEC, GRADIENT_SPEC, TEMPERATURE_SPEC,
+        BALANCE_SPEC, VALUE_LOSS_SPEC,
     ),
-    Profile.GRPO: (OUTCOME_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC, CLIP_SPEC, ZERO_STD_SPEC, GRADIENT_SPEC),
+    Profile.GRPO: (
+        OUTCOME_SPEC, REFERENCE_KL_SPEC, ENTROPY_SPEC, RATIO_SPEC, CLIP_SPEC, ZERO_STD_SPEC,
+        GRADIENT_SPEC,
+    ),
     Profile.PSR: _FILTERED_RUN_SPECS,
     Profile.NSR: _FILTERED_RUN_SPECS,
     Profile.W_REINFORCE: _FILTERED_RUN_SPECS,
-    Profile.ON_POLICY: (OUTCOME_SPEC, ENTROPY_SPEC, VALUE_LOSS_SPEC, EXPLAINED_VARIANCE_SPEC, GRADIENT_SPEC),
+    Profile.ON_POLICY: (
+        OUTCOME_SPEC, ENTROPY_SPEC, VALUE_LOSS_SPEC, EXPLAINED_VARIANCE_SPEC, GRADIENT_SPEC,
+    ),
     Profile.OFF_POLICY: (OUTCOME_SPEC, VALUE_LOSS_SPEC, Q_SPEC, LOSS_SPEC),
     Profile.SUPERVISED: (OUTCOME_SPEC, GRADIENT_SPEC, LEARNING_RATE_SPEC),
 }  # fmt: skip
@@ -210,8 +217,6 @@ OPTIONAL_SPECS = (
     RLHF_SPEC,
     SCORE_SPEC,
 )
-OFTEN = 0.05  # of the rows: this many outside of its bounds are told
-RUN_ORIGIN_PREFIX = "the run's "  # how the origin of a bound begins that a run has set itself
 
 
 def crucial(diagnosis: Diagnosis) -> Crucial:
@@ -259,7 +264,7 @@ def _bounds(trace: Trace, metric: Metric) -> tuple[Bound | None, Bound | None]:
     if (
         low is not None
         and metric is not policy.RATIO
-        and not low.origin.startswith(RUN_ORIGIN_PREFIX)
+        and not low.origin.startswith("the run's ")  # set by the run
     ):
         low = None
     return low, None if high is not None and high.value == metric.possible.high else high
@@ -347,7 +352,7 @@ def _beyond(series: Series, low: Bound | None, high: Bound | None) -> tuple[str,
     above = np.zeros(len(values), bool) if high is None else values > high.value
     below = np.zeros(len(values), bool) if low is None else values < low.value
     for outside, bound, side in ((above, high, "above"), (below, low, "below")):
-        if bound is not None and outside.mean() >= OFTEN:
+        if bound is not None and outside.mean() >= 0.05:  # of the rows
             return f"{side} {bound.value:g} in {outside.mean():.0%} of its rows", ""
     within = float((~above & ~below).mean())
     return "", f"within its bounds in {'all' if within == 1 else f'{within:.1%}'} of its rows"

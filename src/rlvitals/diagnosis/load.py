@@ -39,16 +39,9 @@ from rlvitals.types import Lifecycle, Log, Profile, Series, Setting, Trace
 SETTINGS_FROM = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 THRESHOLDS_FROM = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
 GRPO_SUFFIX, RUN_SEED_SUFFIX = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
-DENSER = 2  # times the points: below, neither log is a part of the other
-PRINT_ROUNDING = 0.005  # of a reward that is printed with two digits
 POSITIVE_SETTINGS = (
-    "total_steps",
-    "total_episodes",
-    "total_epochs",
-    "n_actions",
-    "target_kl",
-    "kl_target",
-)
+    "total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target",
+)  # fmt: skip
 
 
 def runs(path: Path) -> tuple[Run, ...]:
@@ -217,14 +210,13 @@ def with_every_return(trace: Trace) -> Trace:
     printed returns are the same numbers, at some of the steps.
     """
     printed, table = trace.get(RETURN.name), trace.get(REWARD.name)
-    if printed is None or table is None or not len(printed) or len(table) < DENSER * len(printed):
+    # With less than twice the points, neither log is a part of the other.
+    if printed is None or table is None or not len(printed) or len(table) < 2 * len(printed):
         return trace
     _, printed_rows, table_rows = np.intersect1d(printed.steps, table.steps, return_indices=True)
-    # A table may hold four significant digits.
-    printed_values, every = printed.values[printed_rows], table.values[table_rows]
-    if len(printed_rows) < len(printed) or not np.allclose(
-        printed_values, every, rtol=1e-3, atol=PRINT_ROUNDING
-    ):
+    # A table may hold four significant digits, a print two decimals.
+    is_same = np.allclose(printed.values[printed_rows], table.values[table_rows], 1e-3, 0.005)
+    if len(printed_rows) < len(printed) or not is_same:
         return trace
     other_series = {key: series for key, series in trace.series.items() if key != REWARD.name}
     measured = {key: source for key, source in trace.measured.items() if key != REWARD.name}

@@ -11,8 +11,6 @@ from rlvitals.errors import UsageError
 from rlvitals.rules.rate import FAMILIES, Rate, Rates
 from rlvitals.storage import safe_files
 
-LATER_COUNTS = ("frameworks", "tasks")  # files written before they were counted lack them
-
 
 def write(path: Path, rates: Mapping[str, Sequence[Rate]]) -> None:
     """Write the rates of each rule, by family. Raises UsageError."""
@@ -47,7 +45,8 @@ def read(path: Path) -> Rates:
 
 
 def _count(rate: Mapping[str, int], name: str) -> int:
-    return int(rate.get(name, 0) if name in LATER_COUNTS else rate[name])
+    # Older files lack these two counts.
+    return int(rate.get(name, 0) if name in ("frameworks", "tasks") else rate[name])
 
 
 def attach(diagnosis: Diagnosis, rates: Rates) -> Diagnosis:

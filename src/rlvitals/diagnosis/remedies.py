@@ -27,7 +27,6 @@ SETTING_METRICS = {
     "kl_coef": "policy/kl_coef",
     "temperature": "exploration/temperature",
 }
-SAME = 1e-6  # of a value: what float32 loses is no schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,8 @@ def _value(setting: str, trace: Trace) -> tuple[Setting | None, float | None, bo
     if series is None:
         return setting_value, None, False
     last, highest = float(series.values[-1]), float(series.values.max())
-    if highest - float(series.values.min()) <= SAME * float(np.abs(series.values).max()):
+    # A relative change of 1e-6 is float32 rounding, not a schedule.
+    if highest - float(series.values.min()) <= 1e-6 * float(np.abs(series.values).max()):
         return last, None, False
     if isinstance(setting_value, int | float) and not isinstance(setting_value, bool):
         return setting_value, last, False
@@ -122,10 +122,10 @@ def _setting_words(match: re.Match[str]) -> str:
 
 
 def _describe_knob(knob: Knob, text: str) -> str:
-    parts = [knob.key] if knob.key and knob.key != text else []
+    texts = [knob.key] if knob.key and knob.key != text else []
     if knob.value is not None:
         value = f"{knob.value:.4g}" if isinstance(knob.value, float) else f"{knob.value}"
         if knob.now is not None:
             value += " at its highest" if knob.highest else ", scheduled"
-        parts.append(f"now {value}" if knob.now is None else f"{value}, now {knob.now:.4g}")
-    return ", ".join(parts)
+        texts.append(f"now {value}" if knob.now is None else f"{value}, now {knob.now:.4g}")
+    return ", ".join(texts)

@@ -14,7 +14,6 @@ from rlvitals.rules.rule import Answer, Finding, Rule, Severity, Undecided
 from rlvitals.types import Lifecycle, Trace
 
 REPLAY_PARTS = 20  # prefixes: one at every 5 % of the run
-NEARLY = 0.9  # of its best: an outcome that has so much of it is told so
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +129,6 @@ def why_taken_back(answer: Answer, trace: Trace) -> str:
 
 def _describe_best(last: float, best: float) -> str:
     """Say how much of its best an outcome has, where that is most of it."""
-    if not (best > 0 and np.isfinite(last) and last >= NEARLY * best):
+    if not (best > 0 and np.isfinite(last) and last >= 0.9 * best):  # of its best
         return ""
     return f", {last / best:.0%} of its best"

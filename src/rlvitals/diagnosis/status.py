@@ -29,14 +29,12 @@ from rlvitals.types import Series, Trace
 if TYPE_CHECKING:  # it loads what records a run
     from rlvitals.tracking.spool import UploadCost
 
-MAX_BRIEF_METRICS = 7  # metrics that are told unless all are asked for
+MAX_BRIEF_METRICS = 7  # unless all are requested
 STATUS_METRIC_ORDER = (
     LOSS, LEARNING_RATE, GRAD_NORM, NEGATIVE_SHARE, POSITIVE_SHARE, APPROX_KL, KL_TO_REFERENCE,
     ENTROPY, VALUE_LOSS, EXPLAINED_VARIANCE, EPISODE_LENGTH,
 )  # fmt: skip
-PROGRESS_PREFIXES = ("progress/", "throughput/")  # what is not learned: told last
-RECENT = 200  # rows: those of some updates, where each episode is a row
-AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart do not tell a speed
+PROGRESS_PREFIXES = ("progress/", "throughput/")  # listed last
 EARLY_END_REASONS = frozenset(
     {"stopped", "interrupted"}
 )  # how a recorder calls an end before the end
@@ -197,7 +195,7 @@ def _seconds_per_step(trace: Trace) -> float | None:
     series = _times(trace)
     if series is None:
         return None
-    late = series.tail(RECENT + 1)
+    late = series.tail(201)  # rows: several updates, where each episode is a row
     steps, seconds = np.diff(late.steps), np.diff(late.times)
     good = (steps > 0) & (seconds >= 0)
     if not good.any():
@@ -218,7 +216,7 @@ def _by_checkpoints(look: Inspection) -> float | None:
     spans = [
         (when - previous) / (step - earlier)
         for (earlier, previous), (step, when) in pairwise(pairs)
-        if when - previous > AT_ONCE
+        if when - previous > 2.0  # seconds: closer checkpoints do not show a speed
     ]
     return float(np.median(spans)) if len(spans) > 1 and len(spans) == len(pairs) - 1 else None
 

@@ -26,10 +26,7 @@ from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
-OFTEN = 0.2  # of the updates
-MAX_SLOW_ENTROPY_LOSS = (
-    0.7  # of its first level: an entropy that loses more than this fell fast or far
-)
+MAX_SLOW_ENTROPY_LOSS = 0.7  # of its first level: a greater loss is fast or far
 STRONG_UPDATE_RULES = (
     "clip-fraction-high",
     "kl-above-target",
@@ -102,9 +99,9 @@ def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
     return None
 
 
-def _absence(trace: Trace, topic: str, text: str, *wanted: Metric) -> Sentence:
+def _absence(trace: Trace, topic: str, text: str, *metrics: Metric) -> Sentence:
     """Say `text`, that nothing is logged, or which number is, and whether it is in too few rows."""
-    logged = find_sibling(trace, *wanted)
+    logged = find_sibling(trace, *metrics)
     subject, _, so = text.partition(": ")
     if logged is not None:
         metric, count = logged
@@ -191,23 +188,24 @@ def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool
     if clip is None and ratio is None:
         text = "Clip fraction and ratio are not logged"
         return _absence(trace, "clipping", text, policy.CLIP_FRACTION, policy.RATIO)
-    parts: list[str] = []
+    texts: list[str] = []
     sign: Sign = "neutral"
     if clip is not None:
         values = trace[clip[0]].finite().values
         ceiling = policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
         share = f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most"
-        parts.append(share if values.any() else "no sample is clipped")
+        texts.append(share if values.any() else "no sample is clipped")
         if ceiling is not None:
-            sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _good_if(may_praise)
+            # High in at least 20 % of the updates.
+            sign = "bad" if np.mean(values > ceiling.value) >= 0.2 else _good_if(may_praise)
     if ratio is not None:
-        parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
+        texts.append(f"the mean ratio ends at {ratio[2]:.3g}")
     if sign == "good" and any(name in findings for name in STRONG_UPDATE_RULES):
         sign = "neutral"
     ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
     if "updates-hardly-move" in findings:
         ending, sign = ": updates hardly move the policy.", "bad"
-    return Sentence("clipping", _capitalise("; ".join(parts)) + ending, sign)
+    return Sentence("clipping", _capitalise("; ".join(texts)) + ending, sign)
 
 
 def _good_if(may_praise: bool) -> Sign:  # noqa: FBT001 - the only thing that is asked
@@ -222,12 +220,12 @@ def _critic(trace: Trace, trend: Standing, *, may_praise: bool) -> Sentence:
         text = f"The loss goes {difference[1]:.3g} to {difference[2]:.3g}."
         return Sentence("critic", text, "neutral")
     if explained is None and loss is None:
-        wanted = value.EXPLAINED_VARIANCE, value.LOSS, value.Q_MEAN, value.MEAN
-        return _absence(trace, "critic", "Nothing of a critic is logged", *wanted)
-    parts: list[str] = []
+        metrics = value.EXPLAINED_VARIANCE, value.LOSS, value.Q_MEAN, value.MEAN
+        return _absence(trace, "critic", "Nothing of a critic is logged", *metrics)
+    texts: list[str] = []
     sign: Sign = "neutral"
     if loss is not None:
-        parts.append(f"value loss goes {loss[1]:.3g} to {loss[2]:.3g}")
+        texts.append(f"value loss goes {loss[1]:.3g} to {loss[2]:.3g}")
     if explained is not None:
         share = (
             f"the critic explains {max(explained[2], 0.0):.0%} of the returns' variance at the end"
@@ -235,12 +233,12 @@ def _critic(trace: Trace, trend: Standing, *, may_praise: bool) -> Sentence:
         worse = (
             f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
         )
-        parts.append(share if explained[2] > -0.005 else worse)  # rounds to 0 %
+        texts.append(share if explained[2] > -0.005 else worse)  # rounds to 0 %
         if trend.stalls and explained[2] < critic_explains_nothing.MIN_EXPLAINED_VARIANCE.on(trace):
             sign = "bad"
         elif explained[2] > 0.5:  # more than half
             sign = _good_if(may_praise)
-    return Sentence("critic", f"{_capitalise('; '.join(parts))}.", sign)
+    return Sentence("critic", f"{_capitalise('; '.join(texts))}.", sign)
 
 
 def _capitalise(text: str) -> str:

@@ -24,8 +24,8 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import tail_ratio
 
 Answered = Literal["yes", "no", "unknown"]
-LOSS_TAIL_POINTS = 10  # losses whose scatter is told
-MAX_FLAT_LOSS_RATIO = 0.01  # std / mean of them, below which a loss is called flat
+LOSS_TAIL_POINTS = 10  # losses
+MAX_FLAT_LOSS_RATIO = 0.01  # std / mean of the last losses
 # Rules that speak against a small KL, and against an entropy that is kept.
 KL_RULES = ("kl-above-target", "kl-spike", "reference-kl-out-of-range", "kl-penalty-dominates")
 ENTROPY_RULES = ("entropy-collapse",)

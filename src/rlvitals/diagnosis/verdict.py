@@ -1,6 +1,5 @@
 """Verdict of a run in one word: the first that applies in this order, by the outcome first."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,19 +40,16 @@ class Verdict:
     why: str
 
 
-LIKELY_WORDS: Mapping[LikelyAnswer, Word] = {"flat": Word.STALLED, "lost": Word.COLLAPSED}
-
-
 def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:
     """Judge the run as a whole: by what is proven, else by the shape of its outcome's curve."""
     proven = proven_verdict(trace, findings)
-    word = LIKELY_WORDS.get(likely_answer(trace))
-    finding = next((f for rule, f in findings if word is not None and rule.verdict == word), None)
-    if word is None or finding is None:
+    label = {"flat": Word.STALLED, "lost": Word.COLLAPSED}.get(likely_answer(trace))
+    finding = next((f for rule, f in findings if label is not None and rule.verdict == label), None)
+    if label is None or finding is None:
         return proven
     is_open = proven.word is Word.UNKNOWN
-    is_open = is_open or (proven.word is Word.STALLED and word is Word.COLLAPSED)
-    return Verdict(word, finding.summary) if is_open else proven
+    is_open = is_open or (proven.word is Word.STALLED and label is Word.COLLAPSED)
+    return Verdict(label, finding.summary) if is_open else proven
 
 
 def proven_verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:
@@ -78,13 +74,13 @@ def proven_verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> 
     if silent is not None and trace.lifecycle.live and Word.FAILED not in verdicts:
         return Verdict(Word.HUNG, silent.summary)
     verdicts = _without_symptoms(verdicts, findings, trend, likely_answer(trace))
-    for word in Word:
-        if word not in verdicts:
+    for label in Word:
+        if label not in verdicts:
             continue
-        is_loss = word in LOSS_VERDICTS and _of_the_outcome(verdicts[word])
-        is_loss = is_loss or (word is Word.STALLED and _of_right_answers(verdicts[word].metric))
-        if is_loss or not (good and word in OUTCOME_VERDICTS):
-            return Verdict(word, verdicts[word].summary)
+        is_loss = label in (Word.COLLAPSED, Word.UNSTABLE) and _of_the_outcome(verdicts[label])
+        is_loss = is_loss or (label is Word.STALLED and _of_right_answers(verdicts[label].metric))
+        if is_loss or not (good and label in (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)):
+            return Verdict(label, verdicts[label].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(prefer_evaluation(trace))
     if fallen is not None and trend.state != "holding its best":
         return _by_outcome(trace, fallen)
@@ -133,9 +129,7 @@ def _of_the_outcome(finding: Finding | None) -> bool:
 # rises has not collapsed: the finding stands, the verdict does not. An outcome that was had and
 # lost has collapsed, even if its end is above its start. A return that rises while the success it
 # is paid for does not is not learning the task.
-LOSS_VERDICTS = (Word.COLLAPSED, Word.UNSTABLE)
-OUTCOME_VERDICTS = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
-GOOD_VERDICTS = (Word.CONVERGED, Word.LEARNING)  # never said without what speaks against it
+GOOD_VERDICTS = (Word.CONVERGED, Word.LEARNING)  # always given with the counter-evidence
 
 
 def _by_outcome(trace: Trace, trend: Standing) -> Verdict:

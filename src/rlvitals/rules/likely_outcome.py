@@ -147,7 +147,7 @@ def _likely_outcome(trace: Trace) -> LikelyOutcome | None:
     if shape is None:
         return None
     improved, flat, lost = (float(p) for p in _probabilities(shape))
-    sixths = np.array([part.mean() for part in np.array_split(series.values, 6)])
+    sixths = np.array([sixth.mean() for sixth in np.array_split(series.values, 6)])
     levels = (float(sixths[0]), float(sixths[-1]), float(sixths.max()))
     best_end = np.array_split(series.steps, 6)[int(sixths.argmax())][-1]
     rose = bool(shape[SHAPE.index("best at")] > 0)

@@ -53,9 +53,9 @@ ANSWER_STATES: dict[Answer, State] = {
     "fell": "falling",
     "lost": "fallen back",
 }
-PROVEN_GAIN_FACTOR = 1.75  # half intervals: by chance in fewer than 1 of 1,000 flat outcomes
-MAX_RISE_DISTANCE = 0.1  # of the gain in training: evaluations this near its end are where it ended
-MAX_MORE_FACTOR = 10  # times the points there are: more is no plan
+PROVEN_GAIN_FACTOR = 1.75  # half intervals: reached by fewer than 1 of 1,000 flat outcomes
+MAX_RISE_DISTANCE = 0.1  # of the training gain, between its end and the evaluations
+MAX_MORE_FACTOR = 10  # x the points so far: a longer plan is none
 MAX_FALL_BLOCKS = 2  # of twenty: another opponent, a harder stage, weights that were lost
 MIN_RISE_BLOCKS = 4  # of twenty, after the lowest: a shorter rise is a swing
 END_BLOCKS = 2  # of twenty, a tenth of the run

@@ -13,13 +13,11 @@ from rlvitals.types import Series, Trace
 # a collector's garbage, a checkpoint or an evaluation fills a shorter one.
 MIN_WINDOW_SECONDS = 20.0
 SLOW_PACE_FACTOR = 0.7  # of the run's own past
-MOSTLY = 0.8  # of the windows since then
-USUAL_WINDOWS, MIN_SLOW_WINDOWS = 3, 5  # windows that say what was usual, and that must be slow
+USUAL_WINDOWS, MIN_SLOW_WINDOWS = 3, 5  # before and after the change
 MIN_PACE_WINDOWS = USUAL_WINDOWS + MIN_SLOW_WINDOWS
 # Who logs steps per second of each interval, over steps of the environments: of other rates it is
 # not known what they are a mean of, or they are means since the start.
-INTERVAL_RATE_FRAMEWORKS = ("rlvitals-ppo",)
-PACE_WINDOWS = 30  # enough to date a change, few enough to be steady
+PACE_WINDOWS = 30  # per run: dates a change, and averages noise
 WARM_UP_SHARE = 0.1  # of the run
 
 
@@ -86,7 +84,7 @@ def _clock(trace: Trace) -> Series | None:
 def by_rate(trace: Trace) -> Series | None:
     """Return seconds of collecting and learning by step; None where no rate tells them."""
     source = trace.measured.get(STEPS_PER_SECOND.name)
-    if source is None or source.framework not in INTERVAL_RATE_FRAMEWORKS:
+    if source is None or source.framework != "rlvitals-ppo":
         return None
     logged = trace[STEPS_PER_SECOND.name].finite()
     logged = logged.where(logged.values > 0)
@@ -133,6 +131,6 @@ def slow_since(speed: Pace, slower: float = SLOW_PACE_FACTOR) -> int | None:
     tail = max(MIN_SLOW_WINDOWS, int(MIN_LASTING_SHARE * len(speed.rates)))
     for split in range(USUAL_WINDOWS, len(speed.rates) - tail + 1):
         slow = speed.rates[split:] < slower * float(np.median(speed.rates[:split]))
-        if slow.mean() >= MOSTLY and slow[0] and slow[-1]:
+        if slow.mean() >= 0.8 and slow[0] and slow[-1]:  # of the windows since then
             return split
     return None

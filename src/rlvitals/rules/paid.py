@@ -18,22 +18,12 @@ from rlvitals.rules.known_task import environment
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.types import Profile, Series, Trace
 
-PAY_TOLERANCE, MIN_PAY_DEVIATION = (
-    0.01,
-    0.1,
-)  # of what the steps should have paid: rounding, and what is none
-EXACT_PAY_TOLERANCE = 1e-3  # the same, of rewards that one number multiplies
-MIN_MATCHED_POINTS = 5  # points that hold, before one that does not is a change
-MIN_UNMATCHED_POINTS, MIN_UNMATCHED_SHARE = (
-    3,
-    0.1,
-)  # points that are off, and their share of the log
-MIN_PAY_SHARE = (
-    0.005  # of what the steps should have paid: no reward arrives, which is another fault
-)
-MIN_PAID_STEPS = 5  # of an episode: fewer pay a whole number each by chance
-MIN_TIME_LIMIT_SHARE, MIN_POINT_SHARE = 0.99, 0.9  # of the time limit, and of the points
-LONGER = 1.3  # times as long as before: episodes go on after their end
+PAY_TOLERANCE, MIN_PAY_DEVIATION = 0.01, 0.1  # of the expected pay: below and above rounding
+EXACT_PAY_TOLERANCE = 1e-3  # of the expected pay, where one number scales all rewards
+MIN_MATCHED_POINTS = 5  # before a point that does not match is a change
+MIN_UNMATCHED_POINTS = 3
+MIN_PAY_SHARE = 0.005  # of the expected pay: with less, no reward arrives (constant-reward)
+MIN_POINT_SHARE = 0.9  # of the points
 
 
 def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
@@ -47,7 +37,7 @@ def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
     if lengths is None or len(values) < MIN_MATCHED_POINTS or np.ptp(lengths.values) > 0:
         return False
     length, best = float(lengths.values[0]), float(values.max())
-    if length < MIN_PAID_STEPS or best <= 0 or values.min() == best:
+    if length < 5 or best <= 0 or values.min() == best:  # fewer pay a whole number each by chance
         return False
     whole_number = abs(
         best / length - round(best / length)
@@ -114,10 +104,8 @@ class Paid:
     @property
     def scatters(self) -> int | None:
         """The first point that is off, where returns lie to both sides of what was due."""
-        high, low = (
-            self.share.values > 1.0 + MIN_PAY_DEVIATION,
-            self.share.values < 1.0 - MIN_PAY_DEVIATION,
-        )
+        high = self.share.values > 1.0 + MIN_PAY_DEVIATION
+        low = self.share.values < 1.0 - MIN_PAY_DEVIATION
         return int(np.argmax(high | low)) if _is_frequent(high) and _is_frequent(low) else None
 
     @property
@@ -137,10 +125,11 @@ class Paid:
         break_index, limit = self.broke, self.env.horizon
         if not self.underpays or len(self.points_without_reward) or limit is None:
             return False
-        stays = bool((self.lengths >= MIN_TIME_LIMIT_SHARE * limit).mean() >= MIN_POINT_SHARE)
+        stays = bool((self.lengths >= 0.99 * limit).mean() >= MIN_POINT_SHARE)
         longer = (
             break_index is not None
-            and self.lengths[break_index:].max() >= LONGER * self.lengths[break_index - 1]
+            # Episodes that are 30 % longer go on after their end.
+            and self.lengths[break_index:].max() >= 1.3 * self.lengths[break_index - 1]
         )
         return bool(longer) or (stays and (self.env.fails_early or break_index is not None))
 
@@ -152,7 +141,7 @@ class Paid:
 
 
 def _is_frequent(mask: NDArray[np.bool_]) -> bool:
-    return int(np.count_nonzero(mask)) >= max(MIN_UNMATCHED_POINTS, MIN_UNMATCHED_SHARE * len(mask))
+    return int(np.count_nonzero(mask)) >= max(MIN_UNMATCHED_POINTS, 0.1 * len(mask))  # of the log
 
 
 @cache_by_trace
@@ -190,11 +179,13 @@ def step_reward(trace: Trace) -> Paid | None:
     plays = trace.profile in (*kinds.CONTROL, Profile.UNKNOWN)
     if env is None or env.pays is None or returns is None or lengths is None or not plays:
         return None
-    steps, left, right = np.intersect1d(returns.steps, lengths.steps, return_indices=True)
-    episode_steps = lengths.values[right]
+    steps, return_rows, length_rows = np.intersect1d(
+        returns.steps, lengths.steps, return_indices=True
+    )
+    episode_steps = lengths.values[length_rows]
     if not len(steps) or episode_steps.min() <= 0:
         return None
-    share = returns.values[left] / (env.pays * episode_steps)
+    share = returns.values[return_rows] / (env.pays * episode_steps)
     first, usual = slice(MIN_MATCHED_POINTS), float(np.median(share[:MIN_MATCHED_POINTS]))
     varied = np.ptp(episode_steps[first]) > MIN_PAY_DEVIATION * episode_steps[first].mean()
     if (
@@ -203,4 +194,4 @@ def step_reward(trace: Trace) -> Paid | None:
         and (np.abs(share[first] / usual - 1.0) <= EXACT_PAY_TOLERANCE).all()
     ):
         share = share / usual  # every reward is multiplied by one number
-    return Paid(env, Series(steps, returns.times[left], share), episode_steps)
+    return Paid(env, Series(steps, returns.times[return_rows], share), episode_steps)

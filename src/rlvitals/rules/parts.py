@@ -17,10 +17,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
-FLOOR = 0.02  # of what a part can pay: earned by accident alone
-MIN_RISING_GAIN_SHARE = 0.75  # of all gains that the rising part makes
-MIN_UNPAID_ROWS = 20
-SAME = 0.98  # correlation: one part is the other one over again
+MIN_RISING_GAIN_SHARE = 0.75  # of all gains, by the rising part
 # Logs of these say which answers were right.
 GRADED_NAMES = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
 
@@ -41,7 +38,8 @@ def unclear_gain(trace: Trace) -> str:
     floors = [
         name
         for name in other_names
-        if 0 < parts[name].values.mean() <= parts[name].values.max() <= FLOOR
+        # Up to 2 % of what a part can pay is earned by chance.
+        if 0 < parts[name].values.mean() <= parts[name].values.max() <= 0.02
     ]
     single_rise = all(
         gains[name] < (1 - MIN_RISING_GAIN_SHARE) * gains[best] for name in other_names
@@ -67,7 +65,7 @@ def unpaid_task(trace: Trace) -> tuple[str, Series] | None:
         name: found
         for name in sorted(trace.series)
         if name.startswith(f"{COMPONENT.name}/")
-        if len(found := trace[name].finite()) >= MIN_UNPAID_ROWS
+        if len(found := trace[name].finite()) >= 20
     }
     task = [name for name in parts if pays_the_task(name.removeprefix(f"{COMPONENT.name}/"))]
     unpaid = all(not np.ptp(parts[n].values) and parts[n].values[0] <= 0 for n in task)
@@ -81,13 +79,13 @@ def _key(trace: Trace, name: str) -> str:
     return trace.measured[name].key if name in trace.measured else label(name)
 
 
-def _moves_with(part: Series, twin: Series) -> bool:
-    """Tell whether a part is another one over again: a difference of the two, a scaled copy."""
-    _, part_rows, twin_rows = np.intersect1d(part.steps, twin.steps, return_indices=True)
-    left, right = part.values[part_rows], twin.values[twin_rows]
-    if len(left) < MIN_OUTCOME_POINTS or not np.ptp(left) or not np.ptp(right):
+def _moves_with(component: Series, twin: Series) -> bool:
+    """Return True if a component repeats another one: a difference of the two, a scaled copy."""
+    _, part_rows, twin_rows = np.intersect1d(component.steps, twin.steps, return_indices=True)
+    x, y = component.values[part_rows], twin.values[twin_rows]
+    if len(x) < MIN_OUTCOME_POINTS or not np.ptp(x) or not np.ptp(y):
         return False
-    return bool(np.corrcoef(left, right)[0, 1] >= SAME)
+    return bool(np.corrcoef(x, y)[0, 1] >= 0.98)  # one component is the other one
 
 
 def _has_answer_metric(trace: Trace) -> bool:

@@ -22,9 +22,7 @@ SOFT_UPDATE_ALGORITHMS = (
     "DDPG",
     "TQC",
 )  # their target networks follow a little at each step
-NEVER = 0.5  # of the budget: a target network that is updated less often than that is not
-MIN_TARGET_INTERVAL = 2  # steps: a network that is copied at each of them is no target
-SOFT = 0.5  # target smoothing above it is copying
+MIN_TARGET_INTERVAL = 2  # steps: a network copied at each step is no target
 TUNED_TARGET_INTERVALS = "10 to 1,000"
 
 
@@ -95,7 +93,8 @@ PRACTICES: tuple[Practice, ...] = (
         below="each update sees hardly more than one moment",
     ),
     Practice(
-        "tau", OFF_POLICY_PROFILES, "0.005 to 0.05", low=1e-5, high=0.5, algorithms=SOFT_UPDATE_ALGORITHMS,
+        "tau", OFF_POLICY_PROFILES, "0.005 to 0.05", low=1e-5, high=0.5,
+        algorithms=SOFT_UPDATE_ALGORITHMS,
         below="the target networks never follow",
         above="the target networks are the networks: nothing holds the values down",
     ),
@@ -156,13 +155,15 @@ def _target_network(trace: Trace) -> Iterator[Odd]:
         return
     # Both settings count environment steps, whatever the log counts.
     planned_steps = trace.budget.steps if trace.budget else trace.number("total_steps")
-    max_interval = inf if planned_steps is None else NEVER * planned_steps
+    # Less often than every half budget is never.
+    max_interval = inf if planned_steps is None else 0.5 * planned_steps
     if interval > max_interval:
         does = "the target network is not updated within this run"
         yield Odd("target_update_interval", interval, max_interval, TUNED_TARGET_INTERVALS, does)
     dqn = str(trace.settings.get("algorithm", "")).upper() == "DQN"
     if (
-        interval < MIN_TARGET_INTERVAL and dqn and (tau is None or tau > SOFT)
+        # A tau above 0.5 is copying.
+        interval < MIN_TARGET_INTERVAL and dqn and (tau is None or tau > 0.5)
     ):  # DQN copies unless told
         does = "the target network is the network: nothing holds the values down"
         yield Odd(

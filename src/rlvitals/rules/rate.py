@@ -9,28 +9,22 @@ from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.types import Profile
 
 # Kinds of training whose healthy runs look alike: a rule is measured in each.
-ON_POLICY_FAMILY, OFF_POLICY_FAMILY = "on-policy control", "off-policy control"
-SCHEDULER_FAMILY, GROUPED_FAMILY, RLHF_FAMILY, SUPERVISED_FAMILY = (
-    "scheduler",
-    "GRPO-like",
-    "RLHF",
-    "supervised",
-)
+ON_POLICY_FAMILY = "on-policy control"
+GROUPED_FAMILY = "GRPO-like"
 FAMILIES = {
     Profile.CONTROL_PPO: ON_POLICY_FAMILY,
     Profile.ON_POLICY: ON_POLICY_FAMILY,
-    Profile.UNKNOWN: ON_POLICY_FAMILY,  # asked what any control task would be asked
-    Profile.OFF_POLICY: OFF_POLICY_FAMILY,
-    Profile.SCHEDULER_PPO: SCHEDULER_FAMILY,
+    Profile.UNKNOWN: ON_POLICY_FAMILY,  # judged like a control task
+    Profile.OFF_POLICY: "off-policy control",
+    Profile.SCHEDULER_PPO: "scheduler",
     Profile.GRPO: GROUPED_FAMILY,
     Profile.PSR: GROUPED_FAMILY,
     Profile.NSR: GROUPED_FAMILY,
     Profile.W_REINFORCE: GROUPED_FAMILY,
-    Profile.RLHF_PPO: RLHF_FAMILY,
-    Profile.SUPERVISED: SUPERVISED_FAMILY,
+    Profile.RLHF_PPO: "RLHF",
+    Profile.SUPERVISED: "supervised",
 }
-MIN_HEALTHY_RUNS = 10  # healthy runs of one family: fewer, and a rule may only be a note
-CONFIDENCE = 0.95
+MIN_HEALTHY_RUNS = 10  # of one family: with fewer, a rule is at most a note
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ class Rate:
         return wilson(self.caught, self.faulted)
 
 
-def wilson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
+def wilson(hits: int, count: int, confidence: float = 0.95) -> Interval:
     """Return the score interval of a share; [0, 1] for no runs. Source: Wilson 1927, JASA 22."""
     if count <= 0:
         return Interval(0.0, 1.0)

@@ -19,8 +19,6 @@ from rlvitals.signals.spread import median
 from rlvitals.signals.student import t_quantile
 from rlvitals.types import Histogram, Series, Trace
 
-FAR = 1.0  # nats per token: the usual token has become e times as likely as under the reference
-
 
 @dataclass(frozen=True, slots=True)
 class PerToken:
@@ -32,7 +30,7 @@ class PerToken:
     length: float = 1.0  # tokens that a logged value spans, the median over the run
 
 
-def per_token(trace: Trace) -> PerToken | None:
+def token_kl(trace: Trace) -> PerToken | None:
     """Return KL per token; None where it is not logged or the response length is not known.
 
     Without a logged length the response limit stands in: then the true value is no smaller.
@@ -58,11 +56,12 @@ def per_token(trace: Trace) -> PerToken | None:
 
 def far(trace: Trace, start_step: int) -> tuple[str, ...]:
     """Say that the text has left the reference behind, where KL since a step shows it."""
-    kl = per_token(trace)
+    kl = token_kl(trace)
     if kl is None:
         return ()
     level = median(kl.series.since(start_step).values)
-    if level is None or level <= FAR:
+    # At 1 nat, the usual token is e times as likely as under the reference.
+    if level is None or level <= 1.0:
         return ()
     return (f"KL to the reference is {level:.3g} nats per token meanwhile",)
 
@@ -115,9 +114,9 @@ def describe_logprob_shift(trace: Trace) -> tuple[str, ...]:
     levels = [first_last_change(series.values) for series in pair] if pair else [None]
     if levels[0] is None or levels[1] is None:
         return ()
-    (first, last), (before, after) = levels[0], levels[1]
+    (first, last), (reference_first, reference_last) = levels[0], levels[1]
     course = f"goes from {first:.3g} to {last:.3g}, under the reference from"
-    return (f"a token's log-probability {course} {before:.3g} to {after:.3g}",)
+    return (f"a token's log-probability {course} {reference_first:.3g} to {reference_last:.3g}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +129,7 @@ class Negative:
     updates: int
 
 
-CONFIDENCE = 0.998  # two-sided: one chance in a thousand on the low side
-MIN_ERROR_BLOCKS = 5  # at least, to know a mean's error
+MIN_ERROR_BLOCKS = 5  # fewer give no standard error
 
 
 def below_zero(kl: Series, rounding: float) -> Negative | None:
@@ -155,7 +153,8 @@ def _high(half: Series) -> float:
             return math.nan
         blocks = block_means(half.values, len(half) // MIN_ERROR_BLOCKS)
     error = float(blocks.std(ddof=1)) / math.sqrt(len(blocks))
-    return float(blocks.mean()) + t_quantile(CONFIDENCE, len(blocks) - 1.0) * error
+    # Two-sided: one chance in a thousand on the low side.
+    return float(blocks.mean()) + t_quantile(0.998, len(blocks) - 1.0) * error
 
 
 def _divide(series: Series, divisor: float | np.ndarray) -> Series:

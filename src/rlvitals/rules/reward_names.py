@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from rlvitals.metrics.catalogue.reward import COMPONENT
 
+SOLVED_SHARE = 0.95  # of right answers, in a task with little left to learn
 # "information" and "percentage" have other words in them; "xmlcount" begins with one.
 FORM_PATTERN = re.compile(
     r"(?<![a-z])(?:format|fmt|xml|tags?(?![a-z])|syntax|template)", re.IGNORECASE

@@ -18,12 +18,8 @@ from rlvitals.types import Series, Trace
 
 Kind = Literal["resume", "setting", "stage", "epoch"]
 
-WITHIN = 20  # updates after a change: optimisers forget a lost state in about as many
-MAX_CHANGE_COVERAGE = (
-    0.1  # of the updates may lie as near to a change of one kind: more explain anything
-)
-MAX_SETTING_CHANGES = 5  # changes of a setting: one that changes oftener is steered, not set
-LEAP = 2.0  # the learning rate at least so many times higher or lower than a row before
+MAX_CHANGE_COVERAGE = 0.1  # of the updates near changes of one kind: more explain any finding
+MAX_SETTING_CHANGES = 5  # a setting that changes more often is scheduled
 WATCHED_SETTINGS = (
     CLIP_RANGE,
     ENTROPY_COEF,
@@ -62,7 +58,7 @@ def alignment(
     trace: Trace,
     finding: Finding,
     changes: Iterable[ChangePoint] | None = None,
-    within: int = WITHIN,
+    within: int = 20,  # updates: optimisers forget a lost state in about as many
 ) -> Alignment | None:
     """Return the change that a finding began at most `within` updates after; None for none.
 
@@ -172,7 +168,8 @@ def _rates(trace: Trace) -> list[ChangePoint]:
     ratios = np.maximum(rate.values[1:] / rate.values[:-1], rate.values[:-1] / rate.values[1:])
     # A linear warm-up from zero doubles once, in its second row; an end at zero halves and more.
     margin = max(2, len(rate) // 20)
-    jumps = np.flatnonzero(ratios >= LEAP) + 1
+    # The learning rate doubles or halves from one row to the next.
+    jumps = np.flatnonzero(ratios >= 2.0) + 1
     jumps = jumps[(jumps >= margin) & (jumps < len(rate) - margin)]
     return _changes(rate, jumps, LEARNING_RATE.name)
 

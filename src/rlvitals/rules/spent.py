@@ -5,7 +5,6 @@ from rlvitals.rules.standing import NEARLY_SOLVED_SHARE, standing, way_share
 from rlvitals.types import Trace
 
 MIN_BUDGET_SHARE = 0.4  # of the budget
-OVER = 0.9  # of the budget: what is only rising by then will not get there
 
 
 def too_early(trace: Trace, share: float = MIN_BUDGET_SHARE) -> str:
@@ -24,5 +23,6 @@ def ends_far(trace: Trace) -> bool:
     Where no budget is known, nobody can tell: what rises may have been meant to go on.
     """
     share = way_share(trace, standing(trace))
-    budget_spent = trace.budget is not None and not too_early(trace, OVER)
+    # What is only rising by then will not get there.
+    budget_spent = trace.budget is not None and not too_early(trace, 0.9)
     return budget_spent and share is not None and share < NEARLY_SOLVED_SHARE

@@ -55,11 +55,7 @@ OUTCOME_NAMES = (
     "language/filtered_reward",
     "reward/step",
 )
-SHARE_OUTCOMES = (
-    "outcome/accuracy",
-    "outcome/success_rate",
-    "outcome/win_rate_ema",
-)  # between 0 and 1
+SHARE_OUTCOMES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_ema")  # 0 to 1
 OUTCOME_METRICS = tuple(
     m for m in metrics.CATALOGUE if m.name in (*OUTCOME_NAMES, "optimiser/loss")
 )
@@ -68,22 +64,18 @@ OUTCOME_METRICS = tuple(
 OFFSET_SCORES = ("outcome/score", "outcome/rlhf_reward")
 # Each of its points is measured anew: its noise is all from point to point, none is sluggish.
 EVAL_OUTCOME = "outcome/eval_return"
-MIN_OUTCOME_POINTS = 10  # numbers: fewer cannot show a trend at all
-MIN_WAY_GAIN = 0.10  # of the way from a random to a solved policy: less is not learning
-MIN_START_GAIN = 0.10  # of the first level of a language model's reward, and where nothing scatters
+MIN_OUTCOME_POINTS = 10  # fewer cannot show a trend
+MIN_WAY_GAIN = 0.10  # of the way from a random to a solved policy
+MIN_START_GAIN = 0.10  # of the first level, for language models and without scatter
 SCATTER_ORIGIN = f"{block_test.MIN_GAIN_SD:g} sd of a single value, before smoothing"
-MIN_LOSS_GAIN = 0.05  # of the first level: a model that was pretrained has little more to lower
-MIN_SCORE_GAIN = (
-    0.30  # of the first level, where "solved" is what people reach and agents may never
-)
-NEARLY_SOLVED_SHARE = 0.90  # of the way: a flat outcome up there is not one that learned nothing
+MIN_LOSS_GAIN = 0.05  # of the first level: a pretrained model lowers its loss only a little
+MIN_SCORE_GAIN = 0.30  # of the first level, where "solved" is the level of humans
+NEARLY_SOLVED_SHARE = 0.90  # of the way: a flat outcome there has learned
 MIN_SHARE_GAIN = 0.05  # of a success rate
-MIN_OFFSET_SD = 2.0  # sd from point to point, where the zero is arbitrary: see OFFSET
-CEILING_TOLERANCE = 0.03  # of the way: this near to the maximum there is nothing left to learn
-LOSS_STATES = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
-BEST_BLOCK_TOLERANCE = (
-    0.1  # of the outcome's range: this near to its best block it holds what it learned
-)
+MIN_OFFSET_SD = 2.0  # sd from point to point, where the zero is arbitrary: see OFFSET_SCORES
+CEILING_TOLERANCE = 0.03  # of the way, below the maximum
+LOSS_STATES = {"rising": "falling", "falling": "rising"}  # a better loss is lower
+BEST_BLOCK_TOLERANCE = 0.1  # of the outcome's range: this near it has kept what it learned
 MIN_STUCK_TOP_SHARE = 0.2  # share of the run spent at exactly its best value
 
 OUTCOME_UNKNOWN = "whether the outcome improves cannot be told: "
@@ -164,11 +156,8 @@ def outcome(trace: Trace) -> tuple[str, Series] | None:
             return name, by_steps(points)
     loss_name = "optimiser/loss"
     loss = trace.get(loss_name)
-    if (
-        trace.profile is Profile.SUPERVISED
-        and loss is not None
-        and len(loss.finite()) >= MIN_OUTCOME_POINTS
-    ):
+    enough = loss is not None and len(loss.finite()) >= MIN_OUTCOME_POINTS
+    if trace.profile is Profile.SUPERVISED and loss is not None and enough:
         points = loss.finite()
         return loss_name, Series(points.steps, points.times, up(loss_name) * points.values)
     return None
@@ -401,11 +390,8 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
         return last >= env.solved_return and plateau_start(values) is not None
     if name in SHARE_OUTCOMES:
         return last >= 1.0 - CEILING_TOLERANCE
-    if any(
-        _always_succeeds(trace, n)
-        for n in trace.series
-        if n in SHARE_OUTCOMES or checks_the_answer(n)
-    ):
+    shares = (n for n in trace.series if n in SHARE_OUTCOMES or checks_the_answer(n))
+    if any(_always_succeeds(trace, n) for n in shares):
         return True
     # A climb that ends in exactly its best value is bounded there; one lucky episode is no climb.
     stuck, top = int(max(MIN_STUCK_TOP_SHARE * len(values), MIN_OUTCOME_POINTS)), values.max()

@@ -20,29 +20,17 @@ from rlvitals.rules.curves import describe_earlier_learning
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.rule import Threshold
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import MIN_OUTCOME_POINTS as MIN_POINTS
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS
 from rlvitals.rules.width import max_entropy
 from rlvitals.types import Profile, Trace
 
 MIN_SIGNAL_UPDATES = 20  # updates
-MIN_UNTAUGHT_SHARE = 0.9  # of them: now and then one sample of many still differs
-REWARD_TOP_TOLERANCE = (
-    0.03  # of the range of the rewards: a median this near to the best is at the top
-)
-MIN_GROUPS_ALIKE = 0.95  # share of groups without contrast
-MIN_CUT_SHARE = 0.99  # of responses that end at the length limit
-MAX_FIXED_ENTROPY = 0.01  # nats per token
-MIN_DEAD_KL = 0.5  # nats per token from the reference
-MAX_DEAD_LEVEL = 0.5  # of the way from the worst to the best batch of the run
-MIN_STILL_ROWS = 8
-MAX_STILL_SHARE = 0.9  # of right answers: beyond, there is little left to learn
-MAX_ZERO_GRADIENT = 1e-10  # gradient norm that is float32's rounding of nothing
+MIN_UNTAUGHT_SHARE = 0.9  # of these updates: a single sample may differ
+MAX_ZERO_GRADIENT = 1e-10  # norm: float32 rounding of zero
 MAX_CHANGED_ACTIONS = Threshold(
     "updates-hardly-move.changed", 0.02, "share of actions that a whole run changes", high=1.0
 )
-MAX_ENTROPY_SPAN = 2e-3  # of its level: the states of each batch differ
 ENTROPY_SPAN_BOUND = Bound(5e-4, "default: of its level, over the whole run")
-ZERO_GRADIENT_ROWS = Bound(0.0, "a gradient of exactly zero in every row")
 MOVED_PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
 
 
@@ -90,7 +78,8 @@ def at_top(trace: Trace, start_step: int) -> bool:
     level = np.empty(0) if rewards is None else rewards.since(start_step).values
     if rewards is None or not level.size or not (top := float(rewards.values.max())):
         return False
-    return top - float(np.median(level)) <= REWARD_TOP_TOLERANCE * float(np.ptp(rewards.values))
+    # Within 3 % of the range of the rewards.
+    return top - float(np.median(level)) <= 0.03 * float(np.ptp(rewards.values))
 
 
 @cache_by_trace
@@ -105,7 +94,8 @@ def dead(trace: Trace) -> bool:
     if _stands_still(trace):
         return True
     zero = trace.numbers(GROUP_ZERO_STD.name, MIN_SIGNAL_UPDATES)
-    if zero is not None and float((zero.values >= MIN_GROUPS_ALIKE).mean()) >= MIN_UNTAUGHT_SHARE:
+    # At least 95 % of the groups have no contrast.
+    if zero is not None and float((zero.values >= 0.95).mean()) >= MIN_UNTAUGHT_SHARE:
         return not at_top(trace, 0)
     half = (trace.first_step + trace.last_step) // 2
     names = (TRUNCATED_SHARE.name, ENTROPY.name, KL_TO_REFERENCE_PER_TOKEN.name, REWARD.name)
@@ -115,11 +105,13 @@ def dead(trace: Trace) -> bool:
     late = [series.since(half).values for series in (cut, entropy, kl, rewards)]
     if min(map(len, late)) < MIN_SIGNAL_UPDATES:
         return False
-    fixed = float((late[0] >= MIN_CUT_SHARE).mean()) >= MIN_UNTAUGHT_SHARE
-    fixed = fixed and float((late[1] < MAX_FIXED_ENTROPY).mean()) >= MIN_UNTAUGHT_SHARE
+    # At least 99 % of the responses end at the length limit.
+    fixed = float((late[0] >= 0.99).mean()) >= MIN_UNTAUGHT_SHARE
+    fixed = fixed and float((late[1] < 0.01).mean()) >= MIN_UNTAUGHT_SHARE  # nats per token
     level = float(np.median(late[3])) - float(rewards.values.min())
-    poor = level < MAX_DEAD_LEVEL * float(np.ptp(rewards.values))
-    return fixed and poor and float(np.median(late[2])) > MIN_DEAD_KL
+    # Half of the way from the worst to the best batch.
+    poor = level < 0.5 * float(np.ptp(rewards.values))
+    return fixed and poor and float(np.median(late[2])) > 0.5  # nats per token
 
 
 def _stands_still(trace: Trace) -> bool:
@@ -128,13 +120,13 @@ def _stands_still(trace: Trace) -> bool:
     if losses is None or shares is None:
         return False
     loss, share = losses.since(half).values, shares.since(half).values
-    enough = min(loss.size, share.size) >= MIN_STILL_ROWS
+    enough = min(loss.size, share.size) >= 8
     return (
         enough
         and not loss.any()
         and bool(losses.values.any())
         and np.ptp(share) == 0
-        and bool(share[-1] < MAX_STILL_SHARE)
+        and bool(share[-1] < 0.9)  # of right answers
     )
 
 
@@ -157,19 +149,22 @@ def no_movement(trace: Trace) -> NoMovement | None:
     """
     if trace.profile not in MOVED_PROFILES or too_early(trace) or describe_earlier_learning(trace):
         return None
-    entropy = trace.numbers(ENTROPY.name, MIN_POINTS)
+    entropy = trace.numbers(ENTROPY.name, MIN_OUTCOME_POINTS)
     level = 0.0 if entropy is None else float(np.abs(entropy.values).max())
     if entropy is None or not level:
         return None
     span = float(np.ptp(entropy.values)) / level
-    norms = trace.numbers(GRAD_NORM.name, MIN_POINTS)
+    norms = trace.numbers(GRAD_NORM.name, MIN_OUTCOME_POINTS)
     if norms is not None and not norms.values.any() and span <= 0.02:
-        return NoMovement(GRAD_NORM.name, 0.0, ZERO_GRADIENT_ROWS)
+        return NoMovement(
+            GRAD_NORM.name, 0.0, Bound(0.0, "a gradient of exactly zero in every row")
+        )
     if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
-        constant = span <= ENTROPY_SPAN_BOUND.value and len(entropy) >= 2 * MIN_POINTS
+        constant = span <= ENTROPY_SPAN_BOUND.value and len(entropy) >= 2 * MIN_OUTCOME_POINTS
         discrete = max_entropy(trace) is not None
         return NoMovement(ENTROPY.name, span, ENTROPY_SPAN_BOUND) if constant and discrete else None
-    changed = None if span > MAX_ENTROPY_SPAN else _changed_actions(trace)
+    # The states of each batch differ: entropy moves by up to 0.2 % of its level.
+    changed = None if span > 2e-3 else _changed_actions(trace)
     limit = MAX_CHANGED_ACTIONS.bound(trace, "default: share of the actions, over the whole run")
     if changed is None or changed > limit.value:
         return None
@@ -178,7 +173,7 @@ def no_movement(trace: Trace) -> NoMovement | None:
 
 def stays_uniform(trace: Trace) -> bool:
     """Return True if a policy of discrete actions is nearly uniform in the last half of a run."""
-    entropy, uniform = trace.numbers(ENTROPY.name, MIN_POINTS), max_entropy(trace)
+    entropy, uniform = trace.numbers(ENTROPY.name, MIN_OUTCOME_POINTS), max_entropy(trace)
     if (
         entropy is None
         or uniform is None
@@ -196,7 +191,8 @@ def _changed_actions(trace: Trace) -> float | None:
 
     None where KL is not logged, is clamped, or is that of a batch before its only step: always 0.
     """
-    kl, measured = trace.numbers(APPROX_KL.name, MIN_POINTS), trace.measured.get(APPROX_KL.name)
+    kl = trace.numbers(APPROX_KL.name, MIN_OUTCOME_POINTS)
+    measured = trace.measured.get(APPROX_KL.name)
     clamped = measured is not None and "clamped" in measured.estimator
     if kl is None or clamped or not (kl.values.any() or epochs(trace) > 1):
         return None
@@ -205,8 +201,8 @@ def _changed_actions(trace: Trace) -> float | None:
 
 def epochs(trace: Trace) -> float:
     """Return how often a batch is trained on, as set or as the count of updates shows; else 1."""
-    own, count = trace.number("n_epochs"), trace.numbers(UPDATES.name, MIN_POINTS)
-    if own is not None or count is None:
-        return own or 1.0
+    n_epochs, count = trace.number("n_epochs"), trace.numbers(UPDATES.name, MIN_OUTCOME_POINTS)
+    if n_epochs is not None or count is None:
+        return n_epochs or 1.0
     # Stable-Baselines3 counts the epochs, and writes a row after each batch.
     return float(np.median(np.diff(count.values)))

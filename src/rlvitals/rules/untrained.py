@@ -26,24 +26,14 @@ from rlvitals.signals.rolling import rolling_median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
-EXPLAINED_FACTOR = 3.0  # x the least explained variance: of the last third, in the median
-MAX_EARLY_EV, MAX_EV_GAIN = (
-    0.4,
-    0.1,
-)  # explained variance of the first third, and what is better than that
-HIGH_EV = 0.5  # explained variance of five updates: chance may have it too, so it clears nobody
-KEPT = 0.3  # of the first value losses
-EVEN_LOSS_RATIO, STEP_PAY_FACTOR = (
-    0.5,
-    2.5,
-)  # lowest over highest loss, usual over first; x what a step pays
+EXPLAINED_FACTOR = 3.0  # x the least explained variance: median of the last third
+HIGH_EV = 0.5  # of five updates: reached by chance, too, so it clears no critic
+EVEN_LOSS_RATIO = 0.5  # lowest over highest loss, and median over first
+STEP_PAY_FACTOR = 2.5  # x the mean reward of a step
 MIN_Q_ERROR = 2.0  # x the mean Q: a critic that errs by more predicts nothing
-BLIND = 1e-4  # explained variance of a critic that predicts the same for every state
-FIRST_LOSSES = 5  # points: the first losses
-MIN_CRITIC_UPDATES = 20  # updates at least
-MIN_WAY_LEARNED = 1 / 3  # of the way from a random to a solved policy
-MIN_POSITIVE_SHARE = 0.9  # of the last explained variances: 0.84 at most of 57 broken runs
-LOW_PERCENT, HIGH_PERCENT = 10.0, 90.0  # per cent of the updates
+FIRST_LOSSES = 5  # points
+MIN_CRITIC_UPDATES = 20  # losses
+HIGH_PERCENT = 90.0  # of the updates
 BLIND_CAUSE = "observations are constant, or do not show what the return depends on"
 UNTRAINED_CAUSES = (
     "the critic's weights are left out of the training, or its loss out of the sum",
@@ -65,29 +55,26 @@ def find_useless_critic(
     if loss is None or not judged or _content(trace):
         return None
     usual, first = float(np.median(loss.values)), float(np.median(loss.values[:FIRST_LOSSES]))
-    before, after = (float(np.median(third)) for third in _ends(explained.values))
-    # Below 0 it explains nothing, however far.
-    better = before > MAX_EARLY_EV or after >= limit.value or after - max(before, 0.0) > MAX_EV_GAIN
-    if better or usual < KEPT * first:
+    first_ev, last_ev = (float(np.median(third)) for third in _ends(explained.values))
+    # Explained variance of the first third, and gain on it: below 0 it explains nothing.
+    better = first_ev > 0.4 or last_ev >= limit.value or last_ev - max(first_ev, 0.0) > 0.1
+    if better or usual < 0.3 * first:  # of the first losses
         return None
     # A policy that gets better, by a critic that does: a longer run may tell.
     learned = trend(np.maximum(explained.values, 0.0))
     if weigh.content(standing(trace)) and learned is not None and learned.low > 0:
         return None
-    best = float(
-        rolling_median(explained.values, FIRST_LOSSES, min_count=FIRST_LOSSES)[
-            FIRST_LOSSES - 1 :
-        ].max()
-    )
+    medians = rolling_median(explained.values, FIRST_LOSSES, min_count=FIRST_LOSSES)
+    best = float(medians[FIRST_LOSSES - 1 :].max())
     text = "nothing that lasts" if best >= HIGH_EV else "nothing"
     once = f" after {best:.2g} at best" if best >= HIGH_EV else ""
-    blind = float(np.percentile(np.abs(explained.values), HIGH_PERCENT)) < BLIND
+    blind = float(np.percentile(np.abs(explained.values), HIGH_PERCENT)) < 1e-4  # same for all
     finding = _finding(
         trace,
-        f"the critic has learned {text}: explained variance is {before:.2g} in the first third of "
-        f"{len(explained)} updates and {after:.2g} in the last{once}, and the value loss "
+        f"the critic has learned {text}: explained variance is {first_ev:.2g} in the first third "
+        f"of {len(explained)} updates and {last_ev:.2g} in the last{once}, and the value loss "
         f"{usual:.3g} in the median, {first:.3g} at first",
-        (metric, explained, after),
+        (metric, explained, last_ev),
         limit,
         (BLIND_CAUSE, *UNTRAINED_CAUSES) if blind else (*UNTRAINED_CAUSES, BLIND_CAUSE),
     )
@@ -97,8 +84,9 @@ def find_useless_critic(
 def _learns(trace: Trace, explained: NDArray[np.float64]) -> bool:
     """Return True if the policy has come far and still rises, by a critic that helps a little."""
     trend, positive = standing(trace), float((_ends(explained)[1] > 0).mean())
-    has_come_far = trend.improves and (way_share(trace, trend) or 0.0) >= MIN_WAY_LEARNED
-    return has_come_far and positive >= MIN_POSITIVE_SHARE
+    # A third of the way from a random to a solved policy.
+    has_come_far = trend.improves and (way_share(trace, trend) or 0.0) >= 1 / 3
+    return has_come_far and positive >= 0.9  # 0.84 at most of 57 broken runs
 
 
 def _ends(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -126,9 +114,7 @@ def find_constant_error(trace: Trace) -> Answer:
         return Clear()
     if (finding := _no_prediction(trace, name, loss)) is not None:
         return finding
-    low, usual, high = (
-        float(q) for q in np.percentile(loss.values, (LOW_PERCENT, 50.0, HIGH_PERCENT))
-    )
+    low, usual, high = (float(q) for q in np.percentile(loss.values, (10.0, 50.0, HIGH_PERCENT)))
     first, error = float(np.median(loss.values[:FIRST_LOSSES])), float(np.sqrt(max(usual, 0.0)))
     paid = float(np.abs(returns.values).mean() / max(lengths.values.mean(), 1.0))
     even = (
@@ -154,10 +140,8 @@ def _no_prediction(trace: Trace, name: str, loss: Series) -> Finding | None:
     q = trace.numbers(Q_MEAN.name, MIN_CRITIC_UPDATES)
     if q is None:
         return None
-    first, usual = (
-        float(np.median(loss.values[:FIRST_LOSSES])),
-        float(np.median(_ends(loss.values)[1])),
-    )
+    first = float(np.median(loss.values[:FIRST_LOSSES]))
+    usual = float(np.median(_ends(loss.values)[1]))
     predicted = float(np.median(np.abs(_ends(q.values)[1])))
     error = float(np.sqrt(max(usual, 0.0)))
     if usual < first or error <= MIN_Q_ERROR * predicted:

@@ -10,10 +10,10 @@ from rlvitals.metrics.catalogue.policy import ACTION, ACTION_COUNT
 from rlvitals.metrics.catalogue.scheduler import SELECTED_REPLICA
 from rlvitals.types import Trace
 
-SPEEDS_SETTING = "replica_speeds"  # the setting
+SPEEDS_SETTING = "replica_speeds"
 SPEED_PATTERN = re.compile(r"[^,;\s\[\]()]+")
-CHOICE_TAIL_SHARE = 0.2  # share of the run, its last, that choices are counted over
-MIN_CHOICES = 100  # choices: the standard error of a share is then below 0.05
+CHOICE_TAIL_SHARE = 0.2  # last share of the run, over which choices are counted
+MIN_CHOICES = 100  # the standard error of a share is then below 0.05
 
 
 @dataclass(frozen=True, slots=True)

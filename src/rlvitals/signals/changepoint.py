@@ -53,12 +53,12 @@ def change_point(values: Array) -> Change | None:
     if size is None:
         return None
     near = max(1, round(0.2 * blocks.size))  # blocks on either side that show its level
-    before, after = (
+    level_before, level_after = (
         unscale(float(np.median(side)), exponent)
         for side in (blocks[max(cut - near, 0) : cut], blocks[cut : cut + near])
     )
     index = x.size - (blocks.size - cut) * group
-    return Change(int(np.flatnonzero(np.isfinite(column))[index]), before, after, size)
+    return Change(int(np.flatnonzero(np.isfinite(column))[index]), level_before, level_after, size)
 
 
 def _best_shift(values: Array) -> int:

@@ -7,9 +7,7 @@ import numpy as np
 from rlvitals.signals.finite import FLOAT_ROUNDING, Array, clip_extremes, finite, scale_to_unit
 from rlvitals.signals.spread import noise_sd
 
-SHAPE_BLOCKS = 12
-LEVEL_BLOCKS = 2  # neighbouring blocks whose mean is a level: a sixth of the curve
-MIN_SHAPE_POINTS = 8
+MIN_CURVE_POINTS = 8
 SHAPE = (
     "change",  # last level less the first, in standard deviations of all values
     "lost",  # best level less the last, as a share of the range of levels
@@ -27,23 +25,23 @@ def curve_shape(values: Array) -> Array | None:
     and the smallest value are clipped to the next in rank. All are 0 for a constant.
     """
     x, _ = scale_to_unit(clip_extremes(finite(values)))
-    if x.size < MIN_SHAPE_POINTS:
+    if x.size < MIN_CURVE_POINTS:
         return None
     sd = float(x.std())
     if sd <= FLOAT_ROUNDING * float(np.abs(x).max()):
         return np.zeros(len(SHAPE))
-    blocks = np.array([block.mean() for block in np.array_split(x, min(SHAPE_BLOCKS, x.size))])
-    levels = np.convolve(blocks, np.full(LEVEL_BLOCKS, 1 / LEVEL_BLOCKS), "valid")
+    blocks = np.array([block.mean() for block in np.array_split(x, min(12, x.size))])
+    levels = (blocks[1:] + blocks[:-1]) / 2
     first, last, best = float(levels[0]), float(levels[-1]), float(levels.max())
     width = float(np.ptp(levels))
-    earlier, later = np.triu_indices(blocks.size, 1)
+    rows, columns = np.triu_indices(blocks.size, 1)
     noise = noise_sd(x) or float(np.diff(x).std()) / math.sqrt(2)
     return np.array(
         [
             (last - first) / sd,
             (best - last) / width if width else 0.0,
             width / sd,
-            float(np.sign(blocks[later] - blocks[earlier]).mean()),
+            float(np.sign(blocks[columns] - blocks[rows]).mean()),
             int(levels.argmax()) / levels.size,
             math.log1p((best - first) / noise) if noise else 0.0,
         ]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-FLOAT_ROUNDING = 1e-12  # relative: below it a difference is float64 arithmetic, not a measurement
+FLOAT_ROUNDING = 1e-12  # relative: a smaller difference is float64 rounding
 
 
 def finite(values: Array) -> Array:

@@ -57,11 +57,11 @@ def crossing(
     reach = _reach(x, np.log(y) if logged else y, math.log(level) if logged else level, confidence)
     if isinstance(reach, Unclear):
         return reach
-    place, low, high = reach
+    step, low, high = reach
     # No forecast beyond three times the span of the series.
     if high > float(places[-1]) + 3.0 * span:
         return Unclear("at this pace it is too far off to tell")
-    return Crossing(place, low, high, "exponential" if logged else "straight")
+    return Crossing(step, low, high, "exponential" if logged else "straight")
 
 
 def _bends_less(x: Array, y: Array) -> bool:
@@ -119,8 +119,8 @@ def _reach(
     if a <= 0:
         return Unclear("its pace cannot be told from its noise")
     root = math.sqrt(max(b * b - a * c, 0.0))
-    place = line.middle + distance / line.slope
-    return place, max(line.middle + (b - root) / a, end), max(line.middle + (b + root) / a, place)
+    step = line.middle + distance / line.slope
+    return step, max(line.middle + (b - root) / a, end), max(line.middle + (b + root) / a, step)
 
 
 def _two_paces(x: Array, y: Array) -> bool:

@@ -26,7 +26,7 @@ class Lagged:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Confidence interval of the correlation; it excludes 0 if `proven`.
+        """Confidence interval of the correlation; it excludes 0 if `is_significant`.
 
         Fisher's z, with the effective number of pairs and the number of lags of `limit`.
         """
@@ -35,7 +35,7 @@ class Lagged:
         return math.tanh(middle - half), math.tanh(middle + half)
 
     @property
-    def proven(self) -> bool:
+    def is_significant(self) -> bool:
         """True if the correlation is significant."""
         return abs(self.correlation) > self.limit
 

@@ -203,8 +203,8 @@ def outcome_change(
     with np.errstate(over="ignore"):  # a margin beyond every float: nothing counts
         unit_margin, unit_sd = (float(np.ldexp(v, -exponent)) for v in (margin or 0.0, max_sd))
     by_scatter = (blocks.single_sd(unit_sd), short.noise * math.sqrt(short.length))
-    min_gain, own = (unit_margin if margin is not None else min_sd * sd for sd in by_scatter)
-    share, chance = short.fall(own, sure=anew or blocks is fine)
+    min_gain, min_loss = (unit_margin if margin is not None else min_sd * sd for sd in by_scatter)
+    share, chance = short.fall(min_loss, sure=anew or blocks is fine)
     answer: Answer = "lost" if chance <= 0.01 else _answer(blocks, min_gain)
     end = short.course[-1] if answer == "lost" else blocks.tail.mean()
     levels: tuple[float, ...] = blocks.head.mean(), end, short.course.max()

@@ -11,7 +11,7 @@ from rlvitals.signals.oscillation import turning_points
 from rlvitals.signals.spread import NORMAL_MAD, median, noise_sd
 
 MIN_BLOCK_SD = 3.0  # standard deviations of a block's mean
-FALL_SHARE = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to be lost
+FALL_SHARE = 0.5  # of the range, of a fall; of the gain, of a loss
 COURSE_BLOCKS = 20
 CLEAR_GAIN_SD = 5.0  # standard deviations of a difference of blocks
 COURSE_END_BLOCKS = 2  # blocks, a tenth of the run

@@ -7,8 +7,6 @@ import numpy as np
 from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 
 NORMAL_MAD = 1.4826  # standard deviation / median absolute deviation of a normal: 1 / z(.75)
-NORMAL_IQR = 1.3490  # interquartile range / standard deviation of a normal: 2 z(.75)
-NORMAL_MEAN_ABS = 1.2533  # standard deviation / mean absolute deviation of a normal: sqrt(pi / 2)
 
 
 def median(values: Array) -> float | None:
@@ -60,9 +58,9 @@ def _spread(deviations: Array) -> float:
     if (estimate := NORMAL_MAD * _middle(around)) > 0:
         return estimate
     low, high = np.quantile(deviations, (0.25, 0.75))
-    if (estimate := float(high - low) / NORMAL_IQR) > 0:
+    if (estimate := float(high - low) / 1.3490) > 0:  # a normal's: 2 z(.75)
         return estimate
-    return float(NORMAL_MEAN_ABS * around.mean())
+    return float(1.2533 * around.mean())  # a normal's: sqrt(pi / 2)
 
 
 def _middle(values: Array) -> float:

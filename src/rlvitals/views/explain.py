@@ -130,7 +130,8 @@ def _rate_lines(rule: Rule) -> Iterator[str]:
     if rule.no_threshold:
         yield "- an identity or an invariant: it needs no measuring"
     elif max((rate.healthy for rate in rates), default=0) < MIN_HEALTHY_RUNS:
-        yield f"- held at a note until {MIN_HEALTHY_RUNS} healthy runs of one family have shown how it rings"
+        runs = f"{MIN_HEALTHY_RUNS} healthy runs of one family"
+        yield f"- held at a note until {runs} have shown how it rings"
 
 
 def _format_interval(interval: Interval) -> str:

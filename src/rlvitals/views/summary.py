@@ -110,7 +110,8 @@ def _scatter(summary: Summary) -> str:
     if summary.ratio is None:
         return "too few, or too near zero, for std/mean to say anything"
     flat = "flat" if summary.ratio < MAX_FLAT_LOSS_RATIO else "not flat"
-    return f"std/mean = {summary.ratio:.4f}, {flat} (below {MAX_FLAT_LOSS_RATIO:g}); no proof by itself"
+    flatness = f"{flat} (below {MAX_FLAT_LOSS_RATIO:g})"
+    return f"std/mean = {summary.ratio:.4f}, {flatness}; no proof by itself"
 
 
 def _names(summary: Summary) -> str:

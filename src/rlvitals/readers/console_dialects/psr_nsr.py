@@ -38,7 +38,7 @@ REWARDS = {  # what a printed list is called, and the reward function that gave 
     "table style": "table_style_reward",
     "process style": "process_style_reward",
 }
-SETTINGS = {
+PSR_SETTINGS = {
     "training mode": "mode",
     "training samples": "train_samples",
     "epochs": "num_train_epochs",
@@ -85,7 +85,7 @@ class SampleModes:
         if found is None:
             self.open = set(text) <= set("=-─═ ")  # a rule under the heading
             return
-        if (name := SETTINGS.get(found[1].lower())) is not None:
+        if (name := PSR_SETTINGS.get(found[1].lower())) is not None:
             value = number(found[2])
             exact = value is not None and value.is_integer() and "." not in found[2]
             page.shared.settings[name] = (

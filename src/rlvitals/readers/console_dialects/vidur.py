@@ -29,7 +29,7 @@ NAMES = {
     "current_r": ("reward",),
     "last_r": ("reward",),
 }
-SETTINGS = {
+VIDUR_SETTINGS = {
     "lr": "lr",
     "gamma": "gamma",
     "lam": "lambda",
@@ -63,7 +63,9 @@ class Scheduler:
 
     def _settings(self, page: Page) -> None:
         for key, cell in FIELD.findall(page.text):
-            if (name := SETTINGS.get(key)) is not None and (value := number(cell)) is not None:
+            if (name := VIDUR_SETTINGS.get(key)) is not None and (
+                value := number(cell)
+            ) is not None:
                 page.shared.settings[name] = (
                     int(value) if name in ("epochs", "rollout_len", "minibatch_size") else value
                 )

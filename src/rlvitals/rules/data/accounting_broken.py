@@ -39,14 +39,8 @@ from rlvitals.rules.identities import IDENTITIES, Identity
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Trace
 
-MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE = (
-    3,
-    0.01,
-)  # rows that break it: fewer may be rows of a log that was mended
-ENOUGH = 5  # rows: fewer show nothing
-EARLY, KEPT = 0.5, 0.9  # share of the rows that learned weights must hold in, at first
-LARGE = 0.5  # of all terms together: a sign, or a term that is left out
-MAX_FACTOR_DEVIATION = 0.02  # relative: a miss that is always the same factor
+MIN_BROKEN_ROWS = 3  # fewer may be rows of a repaired log
+MAX_FACTOR_DEVIATION = 0.02  # relative, of a constant factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +71,12 @@ def _entry(trace: Trace, identity: Identity) -> Entry | None:
     if source is None or source.framework not in identity.logged_by:
         return None
     books = identity.keep(trace)
-    if books is None or len(books.steps) < ENOUGH:
+    if books is None or len(books.steps) < 5:  # rows: fewer show nothing
         return None
-    early_violations = books.violations[: max(int(EARLY * len(books.steps)), 1)]
+    early_violations = books.violations[: max(int(0.5 * len(books.steps)), 1)]  # of the rows
     # Weights that nobody told must first be seen to be right.
-    return Entry(identity, books) if books.certain or np.mean(~early_violations) >= KEPT else None
+    # The identity must hold in 90 % of the early rows.
+    return Entry(identity, books) if books.certain or np.mean(~early_violations) >= 0.9 else None
 
 
 def _metric_name(trace: Trace, identity: Identity) -> str:
@@ -94,7 +89,7 @@ def _metric_name(trace: Trace, identity: Identity) -> str:
 def _judge(trace: Trace, entry: Entry) -> Finding | None:
     books, identity = entry.books, entry.identity
     rows = np.flatnonzero(books.violations)
-    if rows.size < max(MIN_BROKEN_ROWS, MIN_BROKEN_ROW_SHARE * len(books.steps)):
+    if rows.size < max(MIN_BROKEN_ROWS, 0.01 * len(books.steps)):
         return None
     total, right = float(np.median(books.left[rows])), float(np.median(books.right[rows]))
     share = float(np.median(books.miss[rows] / books.size[rows]))
@@ -103,7 +98,8 @@ def _judge(trace: Trace, entry: Entry) -> Finding | None:
     return Finding(
         f"{identity.says}: broken in {of_what} since step {first_step:,} ({total:.4g} is logged, "
         f"{'at most ' if books.at_most else ''}{right:.4g} follows)",
-        severity=min(identity.worst, Severity.ERROR if share >= LARGE else Severity.WARNING),
+        # Half of all terms together: a wrong sign or a missing term.
+        severity=min(identity.worst, Severity.ERROR if share >= 0.5 else Severity.WARNING),
         metric=_metric_name(trace, identity),
         began=first_step,
         ended=last,

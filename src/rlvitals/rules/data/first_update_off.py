@@ -46,7 +46,6 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecide
 from rlvitals.types import Trace
 
 REFERENCE_KL_METRICS = (KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN)
-MOST = 0.5  # of the points that are judged together must be off
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,8 @@ def check(trace: Trace) -> Answer:
 
 def _judge(invariant: Invariant, reading: Reading) -> Finding | None:
     off = reading.off
-    if not len(off) or len(off) < MOST * len(reading.points):
+    # At least half of the points that are judged together must be off.
+    if not len(off) or len(off) < 0.5 * len(reading.points):
         return None
     all_points = np.isfinite(
         reading.worst

@@ -82,17 +82,11 @@ from rlvitals.types import Series, Trace
 MIN_FROZEN_UPDATES = Threshold(
     "frozen-metric.updates", 20.0, "successive updates over which a number is bit-identical"
 )
-MOVES = 0.9  # share of the updates in which another number must change
-MIN_EXACT_DIGITS = 5  # significant: fewer repeat by rounding
-DECAYED = 1e-3  # of the highest learning rate: weights stand still by rounding
-NEAR = 1e-3  # relative: a gradient norm at its limit
-CERTAIN = 1e-3  # nats: so sure a policy moves by less than float32 tells, and its KL rounds to 0
+MIN_EXACT_DIGITS = 5  # significant digits: fewer repeat by rounding
 
-MIN_ENTROPY_LOST = 0.05  # of its first level: more than the states of a batch change it by
 MIN_MEAN_EPISODES = 2.0  # of a mean over several
-MIN_ONE_WAY_SHARE = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
-LEVEL_POINTS = 5  # of a series, whose median is a level
-BATCH_LOOP_FRAMEWORKS = ("cleanrl",)  # frameworks whose scripts train on each batch several times
+MIN_ONE_WAY_SHARE = 0.95  # of the updates: with fresh samples a loss also reverses
+LEVEL_POINTS = 5  # their median is a level
 NEW_LOGPROBS_CAUSES = (
     "the old log-probability is computed anew at each step, not kept from the rollout",
     "each batch is used for a single step: then clip range and KL say nothing",
@@ -116,8 +110,6 @@ FREEZABLE_METRICS = (
     PREDICTION_MEAN,
     RETURN_MEAN,
 )
-POLICY_KLS = (APPROX_KL, KL_SIGNED)
-VALUE_PREDICTIONS = (VALUE_MEAN, PREDICTION_MEAN)
 FROZEN_CRITIC_CAUSES = ("the critic is not trained: not in the optimiser, or detached",)
 FROZEN_POLICY_CAUSES = ("the policy is not trained: not in the optimiser, or under no_grad",)
 
@@ -191,9 +183,11 @@ def _unit_ratio(trace: Trace, logged: Mapping[str, Series], length: int) -> Find
     precise = (
         loss is not None and max(map(digits, loss.tail(LEVEL_POINTS).values)) >= MIN_EXACT_DIGITS
     )
-    if len(kl) < length or not precise or first - last < MIN_ENTROPY_LOST * first:
+    # 5 % of the first level: a batch of states changes it by less.
+    if len(kl) < length or not precise or first - last < 0.05 * first:
         return None
-    several = epochs(trace) > 1 or measured.framework in BATCH_LOOP_FRAMEWORKS
+    # CleanRL's scripts train on each batch several times.
+    several = epochs(trace) > 1 or measured.framework == "cleanrl"
     return Finding(
         f"KL per update is exactly 0 in all {len(kl):,} rows, while entropy goes {first:.3g} to "
         f"{last:.3g} nats: the ratio of new to old probabilities is 1 at every step",
@@ -238,7 +232,8 @@ def _certain(trace: Trace, first_step: int) -> bool:
     """Tell a policy that has nothing left to decide: it may be trained and yet not move."""
     entropy = trace.get(ENTROPY.name)
     level = None if entropy is None else median(entropy.since(first_step).finite().values)
-    return level is not None and _discrete(trace) and level <= CERTAIN
+    # Below 1e-3 nats, the KL of a policy rounds to 0 in float32.
+    return level is not None and _discrete(trace) and level <= 1e-3
 
 
 def _counts(trace: Trace, name: str) -> bool:
@@ -295,7 +290,8 @@ def _precise(trace: Trace, name: str, value: float) -> bool:
         return False
     limit = trace.number("max_grad_norm")
     norms = (GRAD_NORM.name, CRITIC_GRAD_NORM.name)
-    return not (name in norms and limit is not None and abs(value - limit) <= NEAR * limit)
+    # A norm within 0.1 % of its limit is clipped.
+    return not (name in norms and limit is not None and abs(value - limit) <= 1e-3 * limit)
 
 
 def _has_tiny_rate(trace: Trace, first_step: int, last_step: int) -> bool:
@@ -304,13 +300,14 @@ def _has_tiny_rate(trace: Trace, first_step: int, last_step: int) -> bool:
     if rate is None or not len(rates := rate.finite()):
         return False
     inside = rates.since(first_step).until(last_step).values
-    return len(inside) > 0 and float(inside.min()) <= DECAYED * float(rates.values.max())
+    # At 0.1 % of the highest learning rate, float rounding hides the updates.
+    return len(inside) > 0 and float(inside.min()) <= 1e-3 * float(rates.values.max())
 
 
 def _moves(series: Series, first_step: int, last_step: int, length: int) -> bool:
     """Tell whether a number changes in most updates of the stretch."""
     inside = series.since(first_step).until(last_step).values
-    return len(inside) >= length and float(np.mean(np.diff(inside) != 0)) >= MOVES
+    return len(inside) >= length and float(np.mean(np.diff(inside) != 0)) >= 0.9  # of the updates
 
 
 def _network(
@@ -320,7 +317,7 @@ def _network(
     if name == ENTROPY.name:
         constant = [
             np.unique(trace[m.name].since(first_step).until(last_step).finite().values).size == 1
-            for m in POLICY_KLS
+            for m in (APPROX_KL, KL_SIGNED)
             if m.name in trace
         ]
         return (
@@ -328,7 +325,7 @@ def _network(
             if constant and all(constant)
             else (Severity.NOTE, FROZEN_POLICY_CAUSES)
         )
-    if name in {m.name for m in VALUE_PREDICTIONS}:
+    if name in {m.name for m in (VALUE_MEAN, PREDICTION_MEAN)}:
         fitted = RETURN_MEAN.name in moving or VALUE_LOSS.name in moving
         return (Severity.WARNING if fitted else Severity.NOTE), FROZEN_CRITIC_CAUSES
     return Severity.NOTE, ()

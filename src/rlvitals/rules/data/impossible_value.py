@@ -56,13 +56,11 @@ from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, U
 from rlvitals.rules.standing import label
 from rlvitals.types import Profile, Series, Trace
 
-MIN_IMPOSSIBLE_SHARE, MIN_IMPOSSIBLE_VALUES = 0.1, 3  # share of the values, and how many
-RANGE_SLACK_SHARE = 0.01  # of an environment's range: rounding in logs
-LIMIT_ROUNDING = 1e-3  # of the limit, or of a metric's usual size: a variance of equal numbers, say
+MIN_IMPOSSIBLE_VALUES = 3
+RANGE_SLACK_SHARE = 0.01  # of an environment's range, for rounding in logs
+LIMIT_ROUNDING = 1e-3  # of the limit or of the metric's usual size: the variance of equal numbers
 FLOAT32_KL_ROUNDING = 1e-5  # nats, float32: exp(d) - d - 1 of a tiny d
 BFLOAT16_KL_ROUNDING = 1e-3  # nats, bfloat16, which language models are trained in
-PERCENT = 100.0
-NON_NEGATIVE_ESTIMATORS = ("k2", "k3", "exact", "k1 clamped")  # estimators of KL
 SIGN_CHECKED_KLS = (
     APPROX_KL,
     SAMPLER_KL,
@@ -70,9 +68,7 @@ SIGN_CHECKED_KLS = (
     KL_TO_REFERENCE_PER_TOKEN,
     KL_TO_WARM_START,
 )
-UNREAD_FRAMEWORKS = ("generic", "")  # frameworks whose numbers nobody has read the source of
 # Counters and clocks are no measure of learning: their being in order clears nothing.
-SYSTEM_PREFIXES = ("progress/", "throughput/", "scheduler/")
 METRIC_RANGE_ORIGIN = "what this metric can be"
 
 
@@ -108,7 +104,7 @@ def check(trace: Trace) -> Answer:
         first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
         other_summaries = tuple(f.summary for f in findings if f is not first)
         return replace(first, evidence=(*first.evidence, *other_summaries))
-    if all(limit.name.startswith(SYSTEM_PREFIXES) for limit in limits):
+    if all(limit.name.startswith(("progress/", "throughput/", "scheduler/")) for limit in limits):
         return Undecided("no metric is logged whose possible values are known", ("env_id",))
     return Clear()
 
@@ -151,17 +147,14 @@ def _usual(series: Series, low: float) -> float:
 
 def _has_known_framework(trace: Trace, name: str) -> bool:
     source = trace.measured.get(name)
-    return source is not None and source.framework not in UNREAD_FRAMEWORKS
-
-
-def _plays(trace: Trace) -> bool:
-    return trace.profile in (*kinds.CONTROL, Profile.UNKNOWN)
+    # The source of these has not been read.
+    return source is not None and source.framework not in ("generic", "")
 
 
 def _returns(trace: Trace) -> Iterator[Limit]:
     env = environment(trace)
     name = RETURN.name if RETURN.name in trace else EVAL_RETURN.name
-    if env is None or name not in trace or not _plays(trace):
+    if env is None or name not in trace or trace.profile not in (*kinds.CONTROL, Profile.UNKNOWN):
         return
     slack = RANGE_SLACK_SHARE * abs(env.way or 1.0)
     points, origin = trace[name].finite(), f"{env.name}'s own range"
@@ -178,7 +171,7 @@ def _kls(trace: Trace) -> Iterator[Limit]:
         if (
             metric.name not in trace
             or source is None
-            or source.estimator not in NON_NEGATIVE_ESTIMATORS
+            or source.estimator not in ("k2", "k3", "exact", "k1 clamped")
         ):
             continue
         origin = f"KL by the {source.estimator} estimator"
@@ -213,7 +206,7 @@ def _judge(limit: Limit) -> Finding | None:
     beyond = limit.beyond
     if not len(beyond):
         return None
-    often = len(beyond) >= max(MIN_IMPOSSIBLE_VALUES, MIN_IMPOSSIBLE_SHARE * len(limit.series))
+    often = len(beyond) >= max(MIN_IMPOSSIBLE_VALUES, 0.1 * len(limit.series))  # of the values
     if limit.name in (RETURN.name, EVAL_RETURN.name) and not often:
         return None  # one odd episode
     worst = float(beyond.values[int(np.abs(beyond.values - limit.bound.value).argmax())])
@@ -266,7 +259,8 @@ def _other_meaning(limit: Limit, beyond: Series) -> tuple[str, ...]:
         return (f"{beyond.values[0]:g} stands for 'not measured'",)
     metric = metrics.find(limit.name)
     share = metric is not None and metric.possible == SHARE
-    if share and limit.above and beyond.values.max() <= PERCENT * (1.0 + LIMIT_ROUNDING):
+    # A share that is logged in per cent.
+    if share and limit.above and beyond.values.max() <= 100.0 * (1.0 + LIMIT_ROUNDING):
         return ("it is logged in per cent", "it is summed where a mean was meant")
     return ()
 

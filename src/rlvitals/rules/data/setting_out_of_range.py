@@ -41,7 +41,6 @@ from rlvitals.rules.standing import OUTCOME_METRICS, Standing, way_share
 from rlvitals.rules.untaught import untaught
 from rlvitals.types import Trace
 
-SOLVED = 0.9  # of the way from a random to a solved policy
 SETTING_PERSISTENCE = persistence("setting-out-of-range")
 
 
@@ -73,7 +72,8 @@ def _severity(trace: Trace, trend: Standing) -> Severity:
     env, share = environment(trace), way_share(trace, trend)
     reachable = env is not None and not env.by_people  # what people reach, agents may never
     idle = untaught(trace) and not weigh.content(trend)
-    short = reachable and share is not None and share < SOLVED and trend.state != "at its ceiling"
+    # 90 % of the way from a random to a solved policy.
+    short = reachable and share is not None and share < 0.9 and trend.state != "at its ceiling"
     ended_short = short and not goes_on(trace)
     min_severity = (
         Severity.WARNING if ended_short or idle or trace.lifecycle.failed else Severity.NOTE

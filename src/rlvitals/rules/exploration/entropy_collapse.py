@@ -147,10 +147,8 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
 
 def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
     """Tell whether one update left nothing to choose: a gradient of 0 cannot bring it back."""
-    kl, entropy = (
-        trace.numbers(APPROX_KL.name, MIN_OUTCOME_POINTS),
-        trace.numbers(ENTROPY.name, MIN_OUTCOME_POINTS),
-    )
+    kl = trace.numbers(APPROX_KL.name, MIN_OUTCOME_POINTS)
+    entropy = trace.numbers(ENTROPY.name, MIN_OUTCOME_POINTS)
     if kl is None or entropy is None or trace.profile not in kinds.CONTROL or content(trend):
         return False
     worst = int(kl.values.argmax())

@@ -50,9 +50,8 @@ from rlvitals.types import Profile, Series, Trace
 MAX_CHOSEN_FALL = Threshold(
     "chosen-likelihood-falls.fall", 0.1, "share of the first log-probability"
 )
-MIN_LOGP_POINTS = 10  # points of the log-probability
+MIN_LOGP_POINTS = 10  # of the log-probability
 MIN_LOGP_ERRORS = 5.0  # standard errors of the difference between two fifths
-PARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def _enough(trace: Trace, name: str) -> bool:
 
 
 def _course(series: Series) -> Course:
-    width = max(1, len(series) // PARTS)
+    width = max(1, len(series) // 5)  # a fifth
     blocks = block_means(series.values, width)
     error = (noise_sd(series.values) or 0.0) * math.sqrt(2 / width)
     best = int(blocks[:-1].argmax()) if len(blocks) > 1 else 0

@@ -30,14 +30,13 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import Stretch, below, start
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, below, start
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import severity as weighed
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
 
-WINDOW = 10  # updates
 MIN_EOS_RATIO = Threshold(
     "eos-missing.fewer", 0.5, "part of the end tokens per batch at the run's own start", high=1.0
 )
@@ -53,10 +52,10 @@ def check(trace: Trace) -> Answer:
     if not first:
         return Undecided("no response ended by itself at the start: there is nothing to lose")
     limit = MIN_EOS_RATIO.bound(trace, f"{MIN_EOS_RATIO.on(trace):g} x this run's start", first)
-    stretch = below(counts, limit.value, WINDOW)
+    stretch = below(counts, limit.value, SHORT_WINDOW)
     if stretch is None:
         return Clear()
-    last = median(counts.finite().tail(WINDOW).values) or 0.0
+    last = median(counts.finite().tail(SHORT_WINDOW).values) or 0.0
     trend = learning_trend(trace, since=stretch.start)
     evidence, counter = sides(trend)
     far = reference.far(trace, stretch.start)
@@ -115,7 +114,7 @@ EOS_IS_PAD_CAUSE = "the end token is masked out of the loss, often because it do
 RULE = Rule(
     name="eos-missing",
     needs=(EOS_TOKENS,),
-    at_least=2 * WINDOW,
+    at_least=2 * SHORT_WINDOW,
     check=check,
     doc=__doc__,
     causes=(

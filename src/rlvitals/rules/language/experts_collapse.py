@@ -42,14 +42,14 @@ from rlvitals.types import Profile, Series, Trace
 EXPERT_LOAD_FACTOR = Threshold(
     "experts-collapse.factor", 1.3, "load of the busiest expert over its start"
 )
-TWICE = 1.0  # the busiest expert has twice its fair share
-MIN_EXPERT_POINTS = 20  # points
+MIN_EXPERT_POINTS = 20
 
 
 def check(trace: Trace) -> Answer:
     """Compare the load with the run's own start, then the loss: a load has a ceiling."""
     judged_any = False
-    for metric, floor in ((EXPERT_IMBALANCE, TWICE), (ROUTER_LOSS, 0.0)):
+    # At 1.0 the busiest expert has twice its fair share.
+    for metric, floor in ((EXPERT_IMBALANCE, 1.0), (ROUTER_LOSS, 0.0)):
         logged = trace.get(metric.name)
         load = None if logged is None else logged.finite()
         if load is None or len(load) < MIN_EXPERT_POINTS:

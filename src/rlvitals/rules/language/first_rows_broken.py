@@ -61,11 +61,9 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecide
 from rlvitals.signals.finite import Array
 from rlvitals.types import Profile, Series, Trace
 
-MAX_EARLY_ROWS = 9  # ten and more are judged by rules that compare rows
 MAX_FIRST_SAMPLER_KL = 0.5  # nats per token
 MIN_FIRST_SHARE = 0.95  # of responses, or of groups
 # Before 0.27 TRL's `reward_std` was the mean of the groups' spreads, and no share was logged.
-GROUP_SPREAD_FRAMEWORKS = ("trl-grpo", "unsloth")
 
 NO_SPREAD = "gradient norm and spread of a group's rewards are not both logged"
 NEEDED_NAMES = (GRAD_NORM.name, GROUP_ZERO_STD.name)
@@ -127,7 +125,7 @@ def _can_judge_gradients(trace: Trace) -> bool:
 
 def _first_rows(trace: Trace, name: str) -> Series:
     series = trace[name].finite()
-    return series.where(np.arange(len(series)) < MAX_EARLY_ROWS)
+    return series.where(np.arange(len(series)) < 9)  # more are judged by rules that compare rows
 
 
 def _common_rows(trace: Trace, *names: str) -> list[Array]:
@@ -156,7 +154,7 @@ def _no_gradient(trace: Trace) -> Fact | None:
 
 def _spreads(trace: Trace) -> tuple[str, ...]:
     measured = trace.measured.get(STD.name)
-    of_groups = measured is not None and measured.framework in GROUP_SPREAD_FRAMEWORKS
+    of_groups = measured is not None and measured.framework in ("trl-grpo", "unsloth")
     return (GROUP_ZERO_STD.name, GROUP_STD.name, *((STD.name,) if of_groups else ()))
 
 
@@ -204,10 +202,10 @@ def _level(trace: Trace, level: Level) -> Fact | None:
     in_tokens = measured is not None and measured.framework not in unclear
     if not columns or (level.metric is KL_TO_REFERENCE_PER_TOKEN and not in_tokens):
         return None
-    least = float(columns[0].max() if level.below else columns[0].min())
-    if not (least < level.bound if level.below else least > level.bound):
+    extreme = float(columns[0].max() if level.below else columns[0].min())
+    if not (extreme < level.bound if level.below else extreme > level.bound):
         return None
-    summary = f"{level.words.format(least)} in {_rows(columns[0].size)}"
+    summary = f"{level.words.format(extreme)} in {_rows(columns[0].size)}"
     return summary, level.metric.name, level.severity, Bound(level.bound, "in each first row")
 
 

@@ -66,11 +66,9 @@ STRAGGLER_FACTOR = Threshold(
 )
 # No run must log these: only who samples dynamically can.
 GENERATION_METRICS = (GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99)
-MIN_GENERATION_POINTS = 2 * SHORT_WINDOW  # points
-TWO = 2.0  # batches: half of what is generated is thrown away
-MAX_SHARE_OF_START = 0.5  # of its own start
+MIN_GENERATION_POINTS = 2 * SHORT_WINDOW
+MAX_SHARE_OF_START = 0.5
 EASY_ACCURACY, HARD_ACCURACY = 0.8, 0.2  # share of right answers
-GENERATION_PHASES = ("gen", "rollout", "generation", "generate")  # phases, by their first word
 
 EASY_PROMPTS_CAUSE = "the prompts have become too easy: most groups are all right"
 HARD_PROMPTS_CAUSE = "the prompts are too hard: most groups are all wrong"
@@ -100,7 +98,8 @@ def _more_batches(trace: Trace) -> Finding | None:
     limit = GENERATION_BATCHES_FACTOR.bound(
         trace, f"{GENERATION_BATCHES_FACTOR.default:g} x this run's start", first
     )
-    min_batches = Bound(max(limit.value, TWO), limit.origin)
+    # At 2 batches, half of what is generated is thrown away.
+    min_batches = Bound(max(limit.value, 2.0), limit.origin)
     stretch = above(batches, min_batches.value)
     if levels is None or levels[1] <= min_batches.value or stretch is None or not stretch.goes_on:
         return None
@@ -121,10 +120,8 @@ def _low_kept_share(trace: Trace) -> Finding | None:
     first = None if kept_share is None else start(kept_share)
     if kept_share is None or not first:
         return None
-    levels, limit = (
-        first_last_change(kept_share.values),
-        MIN_KEPT_GROUP_SHARE.bound(trace, "default"),
-    )
+    levels = first_last_change(kept_share.values)
+    limit = MIN_KEPT_GROUP_SHARE.bound(trace, "default")
     low = below(kept_share, min(limit.value, MAX_SHARE_OF_START * first))
     if levels is None or low is None or not low.goes_on:
         return None
@@ -178,9 +175,8 @@ def _stragglers(trace: Trace) -> Finding | None:
 def _cost(trace: Trace, batches: Series, start_step: int) -> tuple[str, ...]:
     """Say what the batches that were thrown away cost, where generation is timed."""
     phases = trace.family(PHASE_TIME.name)
-    timed = next(
-        (s for k, s in phases.items() if k.split("/")[0].startswith(GENERATION_PHASES)), None
-    )
+    prefixes = ("gen", "rollout", "generation", "generate")
+    timed = next((s for k, s in phases.items() if k.split("/")[0].startswith(prefixes)), None)
     spent = None if timed is None else timed.finite().since(start_step)
     if spent is None or not len(spent):
         return ()

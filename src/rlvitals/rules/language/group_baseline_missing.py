@@ -39,13 +39,12 @@ from rlvitals.types import Profile, Trace
 
 MIN_COMPARED_UPDATES = 10
 MIN_RAW_SHARE = 0.9  # of the updates
-PRINTED_ROUNDING = 1e-4  # of the size of a reward: what a console line prints
-RAW_ESTIMATORS = ("reinforce", "raw")  # advantage estimators without a baseline
 
 
 def check(trace: Trace) -> Answer:
     """Compare the ends of both distributions, update by update."""
-    if str(trace.settings.get("algorithm", "")).lower() in RAW_ESTIMATORS:
+    # Advantage estimators without a baseline.
+    if str(trace.settings.get("algorithm", "")).lower() in ("reinforce", "raw"):
         return Undecided("the estimator trains on rewards without a baseline")
     steps, (highest, lowest, best, worst) = shared_rows(
         [trace[metric.name].finite() for metric in (ADVANTAGE_MAX, ADVANTAGE_MIN, MAX, MIN)]
@@ -54,7 +53,7 @@ def check(trace: Trace) -> Answer:
     if differs.sum() < MIN_COMPARED_UPDATES:
         return Undecided("rewards differ in too few updates", (MAX.name, MIN.name))
     highest, lowest, best, worst = (x[differs] for x in (highest, lowest, best, worst))
-    near = PRINTED_ROUNDING * np.maximum(np.abs(best), np.abs(worst))
+    near = 1e-4 * np.maximum(np.abs(best), np.abs(worst))  # rounding of rewards in console lines
     raw = (np.abs(highest - best) <= near) & (np.abs(lowest - worst) <= near)
     if raw.mean() < MIN_RAW_SHARE:
         return Clear()

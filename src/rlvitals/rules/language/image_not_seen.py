@@ -61,7 +61,6 @@ MIN_IMAGE_DECIDED_SHARE = Threshold(
     "image-not-seen.needed", 0.1, "part of the right answers that the image must decide", high=1.0
 )
 IMAGE_UNSEEN_PERSISTENCE = persistence("image-not-seen")
-SINGLE_IMAGE_EXCEPTION = "a task with one image by design is no fault"
 
 
 def check(trace: Trace) -> Answer:
@@ -70,8 +69,9 @@ def check(trace: Trace) -> Answer:
     if isinstance(checks, Undecided):
         return checks
     if checks.blank >= MAX_BLANK_SHARE.on(trace):
+        share = "all" if checks.blank == 1 else f"{checks.blank:.0%} of the"
         return _finding(
-            trace, checks, f"{_share_phrase(checks.blank)} images are blank: {_guess(checks)}",
+            trace, checks, f"{share} images are blank: {_guess(checks)}",
             (images.BLANK_SHARE.name, checks.blank), MAX_BLANK_SHARE.bound(trace, "default"),
             unknown=Severity.WARNING,
         )  # fmt: skip
@@ -80,7 +80,7 @@ def check(trace: Trace) -> Answer:
             trace, checks, f"all questions are shown the same image: {_guess(checks)}",
             (images.DISTINCT_SHARE.name, checks.distinct),
             Bound(1 / checks.questions_per_check, "one image for all questions of a check"),
-            unknown=Severity.NOTE, counter=(SINGLE_IMAGE_EXCEPTION,),
+            unknown=Severity.NOTE, counter=("a task with one image by design is no fault",),
         )  # fmt: skip
     if wilson(checks.right_own, checks.questions).low < MIN_RIGHT_ANSWER_SHARE.on(trace):
         return Undecided(NO_RIGHT_ANSWERS)
@@ -96,10 +96,6 @@ def check(trace: Trace) -> Answer:
         (images.MARKS_CHANGED.name, checks.flips / checks.questions), limit,
         unknown=Severity.NOTE, counter=("a task whose questions need no image is no fault",),
     )  # fmt: skip
-
-
-def _share_phrase(share: float) -> str:
-    return "all" if share == 1 else f"{share:.0%} of the"
 
 
 def _guess(checks: ImageChecks) -> str:

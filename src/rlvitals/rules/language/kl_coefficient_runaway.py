@@ -39,9 +39,7 @@ KL_COEF_FACTOR = Threshold(
     "x its own start, that the coefficient has grown to",
     low=1.0,
 )
-FALLEN = 0.8  # of KL where the climb began: a coefficient four times as large must show
-SMALL = 1e-3  # nats per sequence: below it the quotient of penalty and KL is rounding
-MIN_KL_COEF_POINTS = 20  # updates
+MIN_KL_COEF_POINTS = 20
 
 
 def check(trace: Trace) -> Answer:
@@ -62,11 +60,10 @@ def check(trace: Trace) -> Answer:
     now_kl = median(kl.tail(tail).values) or 0.0
     target = trace.number("kl_target")
     at_climb = kl.until(climbs).tail(tail).values
-    limit = (
-        Bound(target, "the run's kl_target")
-        if target
-        else Bound(FALLEN * (median(at_climb) or now_kl), "four fifths of KL where the climb began")
-    )
+    limit = Bound(target, "the run's kl_target") if target else None
+    if limit is None:  # a coefficient four times as large must show
+        kl_at_climb = median(at_climb) or now_kl
+        limit = Bound(0.8 * kl_at_climb, "four fifths of KL where the climb began")
     if now_kl < limit.value:
         return Clear()
     trend = learning_trend(trace, since=climbs)
@@ -95,7 +92,8 @@ def _coefficient(trace: Trace) -> Series | None:
         return None
     _, rows, within = np.intersect1d(kl.steps, paid.steps, return_indices=True)
     kl_points = kl.where(rows)
-    keep = np.isfinite(kl_points.values) & (np.abs(kl_points.values) > SMALL)
+    # Below 1e-3 nats per sequence, the quotient of penalty and KL is rounding.
+    keep = np.isfinite(kl_points.values) & (np.abs(kl_points.values) > 1e-3)
     penalty = paid.values[within][keep]
     kl_points = kl_points.where(keep)
     return Series(kl_points.steps, kl_points.times, -penalty / kl_points.values).finite()

@@ -37,13 +37,10 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-MIN_PENALTY_UPDATES = 40  # updates
-PARTS = 10  # blocks that a gain is taken over
+MIN_PENALTY_UPDATES = 40
 KL_PENALTY_FACTOR = Threshold(
     "kl-penalty-dominates.factor", 1.0, "x what was gained, that the KL penalty costs"
 )
-PLAINLY = 3.0  # times what was gained
-AGREES = 0.05  # of the coefficient: logged values are rounded and averaged
 
 
 def check(trace: Trace) -> Answer:
@@ -52,7 +49,7 @@ def check(trace: Trace) -> Answer:
     if NON_SCORE.name in trace and SCORE.name in trace:
         return _per_sequence(trace, trend)
     if KL_TO_REFERENCE_PER_TOKEN.name in trace:
-        return _per_token(trace, trend)
+        return _check_token_kl(trace, trend)
     return Undecided("the score is not logged beside the penalty", (SCORE.name,))
 
 
@@ -69,10 +66,12 @@ def _per_sequence(trace: Trace, trend: Standing) -> Answer:
     if not scatter or scatter <= score_noise or price <= limit.value or trend.improves:
         return Clear()
     evidence, counter = sides(trend)
+    # Scatter and price are two witnesses: at 3 x the gain, they need no third.
+    unknown = Severity.WARNING if price > 3.0 * limit.value else Severity.NOTE
     return Finding(
         f"the KL penalty costs {price:.3g} per sequence where the score gained {gain:.3g}, and "
         f"scatters {scatter / score_noise:.1f} x as much from update to update",
-        severity=severity(trend, unknown=_unknown_severity(price, limit.value)),
+        severity=severity(trend, unknown=unknown),
         metric=NON_SCORE.name,
         began=int(penalty.steps[0]),
         ended=int(penalty.steps[-1]),
@@ -84,7 +83,7 @@ def _per_sequence(trace: Trace, trend: Standing) -> Answer:
     )
 
 
-def _per_token(trace: Trace, trend: Standing) -> Answer:
+def _check_token_kl(trace: Trace, trend: Standing) -> Answer:
     beta = trace.number("beta")
     if beta is None:
         return Undecided("beta is not known", ("beta",))
@@ -123,11 +122,6 @@ def _limit(trace: Trace, gain: float, name: str) -> Bound:
     return KL_PENALTY_FACTOR.bound(trace, origin, scale=gain)
 
 
-def _unknown_severity(price: float, bound: float) -> Severity:
-    """Scatter and price are two witnesses: plainly above, they need no third."""
-    return Severity.WARNING if price > PLAINLY * bound else Severity.NOTE
-
-
 def _level(series: Series) -> float:
     """Return the mean of the last half."""
     half = len(series) // 2
@@ -136,7 +130,7 @@ def _level(series: Series) -> float:
 
 def _gain(series: Series) -> float:
     """Return how far the best block is above the first: 0 where nothing was gained."""
-    blocks = block_means(series.values, max(1, len(series) // PARTS))
+    blocks = block_means(series.values, max(1, len(series) // 10))  # ten blocks
     return max(0.0, float(blocks.max() - blocks[0]))
 
 
@@ -154,7 +148,8 @@ def _identity(trace: Trace) -> tuple[str, ...]:
     x = x[keep] / size
     implied = -float((x * y[keep]).sum() / (x * x).sum()) / size
     set_coef = trace.number("kl_coef")
-    if set_coef and abs(implied - set_coef) > AGREES * abs(set_coef):
+    # Logged values are rounded and averaged: 5 % are allowed.
+    if set_coef and abs(implied - set_coef) > 0.05 * abs(set_coef):
         return (f"penalty / KL is {implied:.3g}, but the run's kl_coef is {set_coef:g}",)
     if implied < 0:
         return (f"the penalty has the sign of a bonus: penalty / KL is {implied:.3g}",)

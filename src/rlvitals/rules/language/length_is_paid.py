@@ -38,7 +38,6 @@ from rlvitals.types import Trace
 
 CHARACTERS_MEAN = f"{STATISTIC.name}/characters_mean"  # where tokens are not recorded
 # x the start. 19 healthy runs of scripts/record_rollout_runs.py go to 0.63 and to 1.13 of it.
-LONGER_FACTOR, SHORTER_FACTOR = 1.5, 0.5
 
 # The same runs: windows from -0.21 to 0.09.
 MIN_LENGTH_CORRELATION = Threshold(
@@ -60,8 +59,8 @@ def check(trace: Trace) -> Answer:
         )
     correlation = trace[LENGTH_REWARD_CORRELATION.name]
     limit = MIN_LENGTH_CORRELATION.on(trace)
-    is_longer = levels[1] > LONGER_FACTOR * first
-    if not is_longer and levels[1] >= SHORTER_FACTOR * first:
+    is_longer = levels[1] > 1.5 * first
+    if not is_longer and levels[1] >= 0.5 * first:
         return Clear()
     stretch = above(correlation, limit) if is_longer else below(correlation, -limit)
     if stretch is None:

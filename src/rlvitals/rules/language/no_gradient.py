@@ -45,10 +45,8 @@ from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Profile, Series, Trace
 
-MIN_GROUP_UPDATES = 2  # updates in which groups are known to differ
-MIN_BATCH_UPDATES = 5  # updates in which the batch differs, and its groups may not
-NEARLY_ALL = 0.9  # of these updates
-ZERO_GRADIENT = Bound(0.0, "a gradient of exactly zero")
+MIN_GROUP_UPDATES = 2  # with rewards that differ within groups
+MIN_BATCH_UPDATES = 5  # with rewards that differ within the batch
 MASKED_LOSS_CAUSE = (
     "the loss masks every response: padding that is also the end token, a mask shifted by one"
 )
@@ -56,7 +54,6 @@ FROZEN_PARAMETERS_CAUSE = "no parameter needs a gradient, or an adapter that is 
 WRAPPED_NORM_CAUSE = "the norm is taken where a distributed wrapper has no gradient"
 SINGLE_RESPONSE_CAUSE = "groups of one response: its own mean is subtracted from its reward"
 SPLIT_GROUPS_CAUSE = "responses to one prompt are put in groups of their own"
-SAME_MODEL_CAUSE = "the reference is the model that is trained: it moves along"
 
 
 def check(trace: Trace) -> Answer:
@@ -76,7 +73,7 @@ def check(trace: Trace) -> Answer:
     _, rows, _ = np.intersect1d(norm.steps, differing.steps, return_indices=True)
     norms = norm.where(rows).finite()
     zero = norms.where(norms.values == 0)
-    if len(zero) < min_updates or len(zero) < NEARLY_ALL * len(norms):
+    if len(zero) < min_updates or len(zero) < 0.9 * len(norms):  # of these updates
         return Clear()
     return Finding(
         f"the gradient is 0 in {len(zero):,} of {len(norms):,} updates in which rewards differ",
@@ -85,7 +82,7 @@ def check(trace: Trace) -> Answer:
         began=int(zero.steps[0]),
         ended=int(zero.steps[-1]),
         observed=0.0,
-        bound=ZERO_GRADIENT,
+        bound=Bound(0.0, "a gradient of exactly zero"),
         causes=(MASKED_LOSS_CAUSE, FROZEN_PARAMETERS_CAUSE, WRAPPED_NORM_CAUSE),
     )
 
@@ -115,7 +112,10 @@ def _tied_pairs(trace: Trace) -> Answer:
         ended=int(steps[-1]),
         observed=0.0,
         bound=Bound(0.0, "a margin of exactly zero"),
-        causes=(SAME_MODEL_CAUSE, FROZEN_PARAMETERS_CAUSE),
+        causes=(
+            "the reference is the model that is trained: it moves along",
+            FROZEN_PARAMETERS_CAUSE,
+        ),
     )
 
 

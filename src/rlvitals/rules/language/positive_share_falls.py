@@ -46,11 +46,8 @@ MIN_POSITIVE_FALL = Threshold(
 MIN_POSITIVE_FALL_RATIO = Threshold(
     "positive-share-falls.part", 0.2, "part of the positive share that is lost", high=1.0
 )
-MIN_POSITIVE_UPDATES = 20  # updates
-POSITIVE_BLOCKS = 10  # blocks that the best is taken over
-CONFIDENCE = 0.99  # asked again and again while a run goes on
-HALVED = 0.5  # of its best
-ERRORS = 4.0  # standard errors below the start
+MIN_POSITIVE_UPDATES = 20
+POSITIVE_BLOCKS = 10  # the best of them is the reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,8 @@ def check(trace: Trace) -> Answer:
     if positive is None or len(positive[1]) < MIN_POSITIVE_UPDATES:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
     name, share = positive
-    fall = _throughout(trace, share) or _since_best(trace, share) or _below_start(trace, share)
+    fall = _falls(trace, share, "at the start", None)
+    fall = fall or _since_best(trace, share) or _below_start(trace, share)
     if fall is None:
         return Clear()
     outcome_trend = learning_trend(trace, since=fall.onset_step)
@@ -90,10 +88,6 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _throughout(trace: Trace, share: Series) -> Fall | None:
-    return _falls(trace, share, "at the start", None)
-
-
 def _since_best(trace: Trace, share: Series) -> Fall | None:
     width = max(1, len(share) // POSITIVE_BLOCKS)
     blocks = block_means(share.values, width)
@@ -101,19 +95,19 @@ def _since_best(trace: Trace, share: Series) -> Fall | None:
     after_best = share.where(slice(len(share) - width * (len(blocks) - best), None))
     fall = _falls(trace, after_best, "at its best", float(blocks[best]))
     # Anything falls from its own best: only a loss of half of it is no selection by looking.
-    return fall if fall is not None and fall.after <= HALVED * fall.before else None
+    return fall if fall is not None and fall.after <= 0.5 * fall.before else None  # of its best
 
 
-def _falls(trace: Trace, share: Series, when: str, before: float | None) -> Fall | None:
-    fitted = trend(share.values, confidence=CONFIDENCE)
+def _falls(trace: Trace, share: Series, when: str, first_share: float | None) -> Fall | None:
+    fitted = trend(share.values, confidence=0.99)  # high: the test is repeated while a run goes on
     levels = first_last_change(share.values)
     if fitted is None or levels is None or fitted.change_high >= 0:
         return None
-    before = levels[0] if before is None else before
-    if before - levels[1] < _material(trace, before):
+    first_share = levels[0] if first_share is None else first_share
+    if first_share - levels[1] < _material(trace, first_share):
         return None
     proof = f"99 % interval of the change: {fitted.change_low:+.3g} to {fitted.change_high:+.3g}"
-    return Fall(before, levels[1], when, int(share.steps[0]), proof)
+    return Fall(first_share, levels[1], when, int(share.steps[0]), proof)
 
 
 def _below_start(trace: Trace, share: Series) -> Fall | None:
@@ -124,18 +118,19 @@ def _below_start(trace: Trace, share: Series) -> Fall | None:
     blocks = block_means(half.values, len(head))
     noise = (noise_sd(share.values) or 0.0) / float(np.sqrt(len(head)))
     error = float(np.hypot(noise, blocks.std(ddof=1)))
-    after = float(np.mean(half.values))
-    before = float(np.mean(head))
-    if before - after < max(_material(trace, before), ERRORS * error):
+    last_share = float(np.mean(half.values))
+    first_share = float(np.mean(head))
+    # 4 standard errors below the start.
+    if first_share - last_share < max(_material(trace, first_share), 4.0 * error):
         return None
-    low = np.flatnonzero(share.values < after)
+    low = np.flatnonzero(share.values < last_share)
     onset_step = int(share.steps[max(int(low[0]) - 1, 0)]) if len(low) else int(share.steps[0])
     proof = f"standard error of that difference: {error:.2g}"
-    return Fall(before, after, "at the start", onset_step, proof, Severity.WARNING)
+    return Fall(first_share, last_share, "at the start", onset_step, proof, Severity.WARNING)
 
 
-def _material(trace: Trace, before: float) -> float:
-    return max(MIN_POSITIVE_FALL.on(trace), MIN_POSITIVE_FALL_RATIO.on(trace) * before)
+def _material(trace: Trace, first_share: float) -> float:
+    return max(MIN_POSITIVE_FALL.on(trace), MIN_POSITIVE_FALL_RATIO.on(trace) * first_share)
 
 
 RULE = Rule(

@@ -75,7 +75,6 @@ from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
-OF_THE_TARGET = 2.0  # an adaptive controller holds KL well within this
 # Guides name 0.01 to 0.1 nats per token as usual; twice that asks for a second witness.
 MAX_REFERENCE_KL = Threshold(
     "reference-kl-out-of-range.high", 0.2, "KL a token, in nats, with no gain"
@@ -89,8 +88,7 @@ MAX_NOTED_KL = Threshold(
 KL_ORIGIN = "nats per token, default"
 NOTED_KL_ORIGIN = "nats per token, default: 1.6 x as likely as under the reference"
 KL_GROWTH_FACTOR = 1.5  # over the last half of the run
-LEAST = 40  # updates: before that a policy may not have moved yet
-MIN_NEGATIVE_UPDATES = 20  # updates
+MIN_NEGATIVE_UPDATES = 20
 # What rounding can do, and what is a fault whatever the outcome does: TRL's own limit.
 SEQUENCE_KL_LIMITS = (Bound(-0.01, "nats per sequence, default: what rounding can do"), -1.0)
 TOKEN_KL_LIMITS = (Bound(-1e-3, "nats per token, default: what rounding can do"), -0.05)
@@ -127,7 +125,7 @@ def check(trace: Trace) -> Answer:
 
 
 def _course(trace: Trace) -> Course | None:
-    kl = reference.per_token(trace)
+    kl = reference.token_kl(trace)
     if kl is not None:
         how = (kl.how,) if kl.how else ()
         return Course(kl.series, kl.metric, "nats per token", per_token=True, how=how)
@@ -199,7 +197,8 @@ def _above_target(trace: Trace) -> Answer | None:
     name = next((n for n in KL_UNITS if n in trace), "")
     if not target or target < 0 or not name:
         return None
-    stretch = above(trace[name], OF_THE_TARGET * target)
+    # An adaptive controller holds KL well within twice its target.
+    stretch = above(trace[name], 2.0 * target)
     if stretch is None:
         return None
     outcome_trend = learning_trend(trace, since=stretch.start)
@@ -256,7 +255,7 @@ def _curve(course: Course) -> Curve | None:
 
 def _last_half(course: Course) -> Series | None:
     half = course.series.tail(len(course.series) // 2)
-    return half if 2 * len(half) >= LEAST else None
+    return half if 2 * len(half) >= 40 else None  # updates: earlier a policy may not have moved yet
 
 
 def _grows(trace: Trace, course: Course) -> Answer | None:

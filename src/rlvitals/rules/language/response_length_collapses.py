@@ -38,8 +38,6 @@ LENGTH_SHRINK_FACTOR = Threshold(
     high=1.0,
 )
 
-MIN_LENGTH_LEFT_SHARE = 0.1  # of the first length: hardly anything is written any more
-
 
 def check(trace: Trace) -> Answer:
     """Compare with the run's own start."""
@@ -71,12 +69,12 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _severity(now: Standing, share: float) -> Severity:
+def _severity(trend: Standing, share: float) -> Severity:
     """Weigh responses that shrank to a share of their first length."""
-    worse = now.state in {"falling", "fallen back"}
+    worse = trend.state in {"falling", "fallen back"}
     return (
         Severity.WARNING
-        if worse or (now.stalls and share < MIN_LENGTH_LEFT_SHARE)
+        if worse or (trend.stalls and share < 0.1)  # of the first length
         else Severity.NOTE
     )
 

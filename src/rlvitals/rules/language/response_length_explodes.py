@@ -46,19 +46,13 @@ LENGTH_GROWTH_FACTOR = Threshold(
     "x its own start, that the response length has grown to",
     low=1.0,
 )
-SPREAD = 5.0  # of the spread's own start: some responses never end
 MAX_CUT_INCREASE = Threshold(
     "response-length-explodes.cut",
     0.2,
     "share of responses cut at the limit, more than at the start",
     high=1.0,
 )
-EVALUATIONS = 10  # points of an evaluation
-MIN_CORRELATION_SAMPLES, MAX_CORRELATION_SAMPLES = (
-    200,
-    2000,
-)  # that a correlation is taken over, at least and at most
-PAID = 0.3  # of 200 completions: four standard errors
+MIN_CORRELATION_SAMPLES = 200  # completions, the newest ones
 
 
 def check(trace: Trace) -> Answer:
@@ -128,13 +122,14 @@ def _scatter(trace: Trace) -> tuple[str, ...]:
     spread = trace.get(LENGTH_STD.name)
     first = None if spread is None else start(spread)
     levels = None if spread is None else first_last_change(spread.values)
-    if not first or levels is None or levels[1] < SPREAD * first:
+    # At 5 x the first spread, some responses never end.
+    if not first or levels is None or levels[1] < 5.0 * first:
         return ()
     return (f"their spread goes from {first:.3g} to {levels[1]:.3g} tokens",)
 
 
 def _held_out(trace: Trace) -> tuple[str, ...]:
-    evaluations_used = [e for e in evaluations(trace) if len(e.series) >= EVALUATIONS]
+    evaluations_used = [e for e in evaluations(trace) if len(e.series) >= 10]  # points
     return tuple(sentence for e in evaluations_used if (sentence := worsens(trace, e)))
 
 
@@ -151,12 +146,12 @@ def _within_groups(trace: Trace) -> tuple[str, ...]:
             continue
         rows = zip(table.columns["completion"], table.columns["advantage"], strict=True)
         samples = [(len(t), float(a)) for t, a in rows if isinstance(t, str) and _number(a)]
-        pairs = np.array(samples[-MAX_CORRELATION_SAMPLES:], dtype=np.float64)
+        pairs = np.array(samples[-2000:], dtype=np.float64)  # the newest completions
         if len(pairs) < MIN_CORRELATION_SAMPLES or not pairs.std(axis=0).all():
             continue
         matrix: NDArray[np.float64] = np.asarray(np.corrcoef(pairs.T), dtype=np.float64)
         r = float(matrix[0, 1])
-        if abs(r) > PAID:
+        if abs(r) > 0.3:  # of 200 completions: four standard errors
             comparative = "longer" if r > 0 else "shorter"
             return (f"within a group the {comparative} completion is paid: correlation {r:+.2f}",)
     return ()

@@ -50,7 +50,6 @@ MAX_TRUNCATED_SHARE = Threshold(
 SEVERE_TRUNCATED_SHARE = Threshold(
     "responses-truncated.severe", 0.8, "the same, for an error", high=1.0
 )
-NONE_ENDS = 0.999  # cut in every update, but for rounding
 MAX_PROMPT_CUT_SHARE = Threshold(
     "responses-truncated.prompts", 0.1, "share of prompts as long as their limit", high=1.0
 )
@@ -116,7 +115,8 @@ def _describe_equal(reward: float, cut: float, *, is_decided: bool) -> str:
 
 def _never_ends(cut: Series) -> bool:
     """Tell a model that ended no response in its first updates, nor since."""
-    return bool(cut.finite().values.min(initial=1.0) >= NONE_ENDS)
+    # Cut in every update, but for rounding.
+    return bool(cut.finite().values.min(initial=1.0) >= 0.999)
 
 
 def _right(trace: Trace, level: float) -> tuple[str, ...]:

@@ -78,33 +78,17 @@ MAX_SAMPLER_KL = Threshold(
     "KL from sampler to trainer, nats per token, where both compute in 16 bits and in step; the"
     " limits of the other measures go with it",
 )
-LOOSE_FACTOR = 5.0  # x the limit: experts are routed differently, 8 bits round, old samples differ
-FLOAT32_FACTOR = 0.1  # x the limit where every data type that the settings name is float32
+LOOSE_FACTOR = 5.0  # x the limit: for routed experts, 8-bit weights and old samples
+FLOAT32_FACTOR = 0.1  # x the limit, where all data types in the settings are float32
 QUANTISED_SETTINGS = (
-    "fp8",
-    "int8",
-    "float8",
-    "awq",
-    "gptq",
-    "nf4",
-    "int4",
-    "4bit",
-    "8bit",
-    "mxfp",
-    "nvfp",
-)
+    "fp8", "int8", "float8", "awq", "gptq", "nf4", "int4", "4bit", "8bit", "mxfp", "nvfp",
+)  # fmt: skip
 DATA_TYPE_SETTING = re.compile(r"dtype=(?:torch\.)?(\w+)")
-MIN_GAP_GROWTH, MIN_GAP_SHARE = 5.0, 0.25  # x its first fifth, and of the limit: a gap that opens
-FAR = 10.0  # x the limit: another policy, whatever the precision
-MIN_GAP_RESETS, RESET_GAP_SHARE = (
-    3,
-    0.3,
-)  # times that a gap fell below this share of its height: synchronisations
-MIN_UNSYNCED_SHARE = 0.5  # of the run, its last, without a new version
-HEAVY = 30.0  # x the mean: where bf16 differs by .01 on average, some tokens differ by .3
+MIN_GAP_GROWTH, MIN_GAP_SHARE = 5.0, 0.25  # a growing gap: x its first fifth, of the limit
+# Synchronisations: times that a gap fell below this share of its height.
+MIN_UNSYNCED_SHARE = 0.5  # last share of the run without a new version
 MAX_UPDATE_LAG = 2.0  # versions: beyond one step of pipelining
-SEVERAL = 2.0  # turns or messages: more than a question and its answer
-MAX_DROPPED_SHARE = 0.05  # share of tokens or sequences that a correction left out
+MAX_DROPPED_SHARE = 0.05  # of tokens or sequences, by a correction
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +226,7 @@ def _resets(gap: Series) -> int:
     high = float(np.quantile(gap.values, 0.75))
     count, opened = 0, False
     for value in gap.values.tolist():
-        if opened and value < RESET_GAP_SHARE * high:
+        if opened and value < 0.3 * high:  # of its height
             count, opened = count + 1, False
         opened = opened or value >= high
     return count
@@ -296,7 +280,8 @@ def _finding(
     patterns, causes = _pattern(trace, gap, bound)
     joint = any(not sentence.startswith("judged") for sentence in together) or _grows(gap)
     is_kl = measure.metric.name in {KL.name, KL_SIGNED.name}
-    far = is_kl and level >= FAR * bound.value and not content(outcome_trend)
+    # At 10 x the limit it is another policy, whatever the precision.
+    far = is_kl and level >= 10.0 * bound.value and not content(outcome_trend)
     base_severity = Severity.WARNING if far or (outcome_trend.stalls and joint) else Severity.NOTE
     return Finding(
         f"sampler and trainer disagree: {level:.3g} {measure.unit} in the median update, "
@@ -323,7 +308,7 @@ def _pattern(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...], 
     resets = _resets(gap)
     if _stands_still(trace):
         return (), _first(NO_SYNC_CAUSE, STALE_CAUSE)
-    if resets >= MIN_GAP_RESETS and levels[0] < MIN_GAP_GROWTH * levels[1]:
+    if resets >= 3 and levels[0] < MIN_GAP_GROWTH * levels[1]:  # synchronisations
         sentence = f"it closes again {resets} times, about every {len(gap) // resets} updates"
         return (sentence,), _first(STALE_CAUSE, NO_SYNC_CAUSE)
     if _grows(gap):
@@ -343,7 +328,8 @@ def _from_start(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...
     turns = trace.get(TURNS_MEAN.name)
     head = median(gap.values[: max(3, len(gap) // 10)]) or 0.0
     sentences = ("it is there from the first updates on",) if head > bound.value else ()
-    if turns is not None and (median(turns.finite().values) or 0.0) > SEVERAL:
+    # More than a question and its answer.
+    if turns is not None and (median(turns.finite().values) or 0.0) > 2.0:
         return sentences, _first(TEXT_CAUSE, DISTRIBUTION_CAUSE)
     return sentences, _first(
         DISTRIBUTION_CAUSE, TEXT_CAUSE, NUMERICS_CAUSE
@@ -359,7 +345,8 @@ def _tail(trace: Trace) -> tuple[str, ...]:
     if highest is None or mean is None:
         return ()
     high, usual = median(highest.finite().values) or 0.0, median(mean.finite().values) or 0.0
-    if usual <= 0 or high < HEAVY * usual:
+    # Where bf16 differs by .01 on average, some tokens differ by .3.
+    if usual <= 0 or high < 30.0 * usual:
         return ()
     return (f"a few tokens differ by far the most: {high:.3g} nats against {usual:.3g} on average",)
 

@@ -39,6 +39,7 @@ from rlvitals.metrics.catalogue.language import (
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learning_trend
+from rlvitals.rules.reward_names import SOLVED_SHARE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.rules.standing import Standing
@@ -51,11 +52,9 @@ MAX_STRETCH_CHANCE = Threshold(
 MIN_ABSENT_UPDATES = Threshold(
     "samples-all-filtered.never", 20.0, "updates from the start without a single sample", low=3.0
 )
-FEWEST = 3  # updates in a stretch, whatever the rate
-GROUP = 8  # completions per prompt where it is not logged: TRL's default num_generations
 MIN_SOLVED_SHARE = Threshold(
     "samples-all-filtered.solved",
-    0.95,
+    SOLVED_SHARE,
     "share of right answers from which on nothing is left to unlearn",
     high=1.0,
 )
@@ -112,7 +111,7 @@ def _find_absence(trace: Trace, side: str, name: str) -> Gone | None:
     counts = trace[name].finite()
     first, last = _longest_zero(counts.values)
     updates = last - first + 1
-    if updates < FEWEST or not len(counts):
+    if updates < 3 or not len(counts):  # updates in a stretch, whatever the rate
         return None
     size = _samples(trace, side, counts)
     counts_before = counts.values[:first]
@@ -143,7 +142,7 @@ def _chance(trace: Trace, counts_before: NDArray[np.float64], rate: float, size:
     By samples, taking each prompt's as one; and by how many batches had none before, which
     knows how unequal prompts are (Laplace's rule of succession).
     """
-    prompts = max(1.0, size / (trace.number("num_generations") or GROUP))
+    prompts = max(1.0, size / (trace.number("num_generations") or 8))  # TRL's default
     batch_share = (float((counts_before == 0).sum()) + 1.0) / (len(counts_before) + 2.0)
     by_samples: float = (1.0 - min(rate, 1.0)) ** prompts
     return max(by_samples, batch_share)
@@ -183,6 +182,7 @@ def _finding(trace: Trace, absence: Gone) -> Finding:
         absence.side == "negative" and right is not None and right >= MIN_SOLVED_SHARE.on(trace)
     )
     evidence, counter = sides(trend)
+    answers = () if right is None else (f"{right:.0%} of answers are right by then",)
     severity = _severity(trace.profile, absence, trend, solved=solved)
     text_before = (
         f"; {absence.rate:.1%} of samples were {absence.side} before" if absence.rate else ""
@@ -199,7 +199,7 @@ def _finding(trace: Trace, absence: Gone) -> Finding:
         if absence.rate
         else MIN_ABSENT_UPDATES.bound(trace, "default: so many updates from the start"),
         limit_on_curve=False,
-        evidence=(*_right(right), *_gradient(trace, absence), *evidence),
+        evidence=(*answers, *_gradient(trace, absence), *evidence),
         counter=("right answers near 100 %: nothing is left to unlearn",) if solved else counter,
         causes=FILTER_CAUSES[absence.side],
         remedies=FILTER_REMEDIES[absence.side],
@@ -211,10 +211,6 @@ def _severity(profile: Profile, absence: Gone, trend: Standing, *, solved: bool)
         return Severity.NOTE
     # W-REINFORCE goes on learning from the other side.
     return Severity.WARNING if profile is Profile.W_REINFORCE else Severity.ERROR
-
-
-def _right(right: float | None) -> tuple[str, ...]:
-    return () if right is None else (f"{right:.0%} of answers are right by then",)
 
 
 def _gradient(trace: Trace, absence: Gone) -> tuple[str, ...]:

@@ -32,8 +32,6 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.types import Series, Trace
 
 # Framework tables hold counts under the same family.
-MAX_SHARE = 1.0
-MIN_LOGGED_SHARE = 0.9  # of rollouts at the start, over the reasons that are logged
 
 
 # 19 runs without a fault of scripts/record_rollout_runs.py shift by 0.03 at most.
@@ -49,10 +47,11 @@ def check(trace: Trace) -> Answer:
         for name, series in trace.family(STOP_REASON.name).items()
         if len(series.finite()) >= SHORT_WINDOW
     }
-    if any(series.values.max() > MAX_SHARE for series in shares.values()):
+    if any(series.values.max() > 1.0 for series in shares.values()):  # counts, not shares
         return Undecided("reasons to stop are logged as counts: shares are compared")
     changes = {name: _change(series) for name, series in shares.items()}
-    if sum(first for first, _ in changes.values()) < MIN_LOGGED_SHARE:
+    # The logged reasons must cover 90 % of the rollouts at the start.
+    if sum(first for first, _ in changes.values()) < 0.9:
         return Undecided("some reasons to stop are not logged", (STOP_REASON.name,))
     usual = max(changes, key=lambda name: changes[name][0])
     newest = max(changes, key=lambda name: changes[name][1] - changes[name][0])

@@ -34,12 +34,8 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
-RUN_PARTS = 5
 MIN_TASK_UPDATES = 20
-MIN_COMPARED_TASKS = 2
-LOSS_ERRORS = 5.0  # standard errors: of twenty tasks, and of noise that is not white
-MIN_LOSS_SHARE = 0.1  # of the range of all tasks' rewards: less is not worth a look
-MAX_OTHERS_LOSS_RATIO = 0.25  # of what the other tasks gained: more, and all of them fall
+LOSS_ERRORS = 5.0  # standard errors, for twenty tasks with autocorrelated noise
 
 MAX_TASK_LOSS = Threshold(
     "task-regresses.loss", 0.5, "share of a task's gain that it has lost again", high=1.0
@@ -74,15 +70,17 @@ def check(trace: Trace) -> Answer:
         for task, series in sorted(trace.family(REWARD_BY_TASK.name).items())
         if len(series.finite()) >= MIN_TASK_UPDATES
     ]
-    if len(courses) < MIN_COMPARED_TASKS:
+    if len(courses) < 2:
         return Undecided("fewer than two tasks have 20 updates", (REWARD_BY_TASK.name,))
     worst = max(courses, key=lambda course: course.loss)
     other_loss = median(np.array([course.loss for course in courses if course is not worst])) or 0.0
     limit = MAX_TASK_LOSS.on(trace)
     first, last = worst.fifths[0], worst.fifths[-1]
     values = np.concatenate([course.series.values for course in courses])
-    is_material = worst.best - last > MIN_LOSS_SHARE * float(np.ptp(values))
-    if worst.loss <= limit or other_loss >= MAX_OTHERS_LOSS_RATIO or not is_material:
+    # 10 % of the range of all tasks' rewards.
+    is_material = worst.best - last > 0.1 * float(np.ptp(values))
+    # Beyond 25 % of the gain of the other tasks, all of them fall.
+    if worst.loss <= limit or other_loss >= 0.25 or not is_material:
         return Clear()
     best_steps = worst.series.steps[worst.series.values >= worst.best]
     falls = first - last > LOSS_ERRORS * worst.error
@@ -102,7 +100,7 @@ def check(trace: Trace) -> Answer:
 
 
 def _course(task: str, series: Series) -> Course:
-    stretches = np.array_split(series.values, RUN_PARTS)
+    stretches = np.array_split(series.values, 5)  # fifths
     noise = noise_sd(series.values) or 0.0
     error = noise * float(np.sqrt(2 / len(stretches[-1])))
     return Course(task, series, tuple(float(stretch.mean()) for stretch in stretches), error)

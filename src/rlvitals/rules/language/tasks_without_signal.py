@@ -30,9 +30,6 @@ from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Series, Trace
 
-MIN_GROUPED_TASKS = 2
-MAX_LIVE_SHARE = 0.5  # share of dead groups: a task below it has contrast
-
 MIN_DEAD_SHARE = Threshold(
     "tasks-without-signal.share", 0.9, "share of a task's groups without contrast", high=1.0
 )
@@ -45,7 +42,7 @@ def check(trace: Trace) -> Answer:
         for task, series in sorted(trace.family(DEAD_GROUPS.name).items())
         if len(series.finite()) >= SHORT_WINDOW
     }
-    if len(shares) < MIN_GROUPED_TASKS:
+    if len(shares) < 2:
         return Undecided("fewer than two tasks have groups", (DEAD_GROUPS.name,))
     ends = {task: _end(series) for task, series in shares.items()}
     dead: dict[str, Stretch] = {}
@@ -55,7 +52,7 @@ def check(trace: Trace) -> Answer:
             dead[task] = stretch
     if not dead:
         return Clear()
-    if min(ends.values()) >= MAX_LIVE_SHARE:
+    if min(ends.values()) >= 0.5:  # every task has dead groups
         return Undecided("the groups of every task are dead: there is no task to compare with")
     worst = max(dead, key=lambda task: (ends[task], task))
     hopeless = [task for task in dead if _is_lowest(trace, task)]

@@ -33,8 +33,6 @@ from rlvitals.rules.weigh import by_learning
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
-MIN_RETRIEVAL = 0.2  # at the start: less is too near to chance to fall from
-
 # Runs without a fault of scripts/record_rollout_runs.py: 19 keep 0.46; a faster one, 0.33.
 MIN_RETRIEVAL_LEFT = Threshold(
     "template-collapse.left", 0.25, "prompts found again from replies, of the start", high=1.0
@@ -45,7 +43,7 @@ def check(trace: Trace) -> Answer:
     """Compare how many prompts are found again with the run's own start."""
     found_again = trace[PROMPT_RETRIEVAL.name]
     first, levels = start(found_again), first_last_change(found_again.values)
-    if first is None or levels is None or first < MIN_RETRIEVAL:
+    if first is None or levels is None or first < 0.2:  # less is near chance
         return Undecided("replies did not lead back to their prompts at the start")
     limit = first * MIN_RETRIEVAL_LEFT.on(trace)
     stretch = below(found_again, limit)

@@ -42,7 +42,7 @@ from rlvitals.rules.rule import (
     Threshold,
     Undecided,
 )
-from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.shapes import LONG_WINDOW, Stretch, above
 from rlvitals.rules.weigh import sides
 from rlvitals.types import Series, Trace
 
@@ -52,9 +52,6 @@ MAX_THRESHOLD_GAP = Threshold(
     "share of the samples that the filter takes for right or wrong and that are not",
     high=1.0,
 )
-ALL = 0.99  # of the samples count alike: the filter filters nothing
-WINDOW = 20  # updates
-MIN_SHARED_UPDATE_SHARE = 0.9  # of the updates: both shares are of the same samples
 
 
 def check(trace: Trace) -> Answer:
@@ -67,11 +64,12 @@ def check(trace: Trace) -> Answer:
         return Undecided("no reward for right answers is logged", ("outcome/accuracy",))
     name, share = positive
     shared, gap = _gap(share, right[1])
-    if shared < MIN_SHARED_UPDATE_SHARE:
+    if shared < 0.9:  # of the updates
         return Undecided(f"{name} and {right[0]} are logged at different steps", (right[0],))
     limit = MAX_THRESHOLD_GAP.bound(trace, "default: a tenth of the samples")
     for sign in (1.0, -1.0):
-        stretch = above(_times(sign, gap), limit.value, WINDOW)
+        signed_gap = Series(gap.steps, gap.times, sign * gap.values)
+        stretch = above(signed_gap, limit.value, LONG_WINDOW)
         if stretch is not None:
             return _finding(trace, (name, share), right[1], stretch, limit, sign)
     return Clear()
@@ -85,10 +83,6 @@ def _gap(share: Series, right: Series) -> tuple[float, Series]:
     return len(common) / max(len(share), 1), gap
 
 
-def _times(sign: float, series: Series) -> Series:
-    return Series(series.steps, series.times, sign * series.values)
-
-
 def _finding(  # noqa: PLR0913, PLR0917 - the two shares, where they differ, and how
     trace: Trace,
     positive: tuple[str, Series],
@@ -100,7 +94,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two shares, where they differ, and
     name, share = positive
     level, right_level = _level(stretch.of(share)), _level(stretch.of(right))
     trend = learning_trend(trace, since=stretch.start)
-    unfiltered = max(level, 1 - level) >= ALL
+    # With 99 % of the samples alike, the filter filters nothing.
+    unfiltered = max(level, 1 - level) >= 0.99
     severity = Severity.ERROR if trend.stalls else Severity.WARNING
     if trend.improves and not unfiltered:
         severity = Severity.NOTE
@@ -148,7 +143,7 @@ RULE = Rule(
     name="threshold-off-correctness",
     needs=(),
     needs_any=(POSITIVE_SHARE, NEGATIVE_SHARE, POSITIVE_SAMPLES),
-    at_least=WINDOW,
+    at_least=LONG_WINDOW,
     check=check,
     doc=__doc__,
     causes=(

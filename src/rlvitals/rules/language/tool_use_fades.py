@@ -43,12 +43,9 @@ MIN_CALLS_LEFT = Threshold(
 MAX_TOOL_FAILURE_SHARE = Threshold("tool-use-fades.failures", 0.5, "share of calls that fail")
 # No run must log these: only who has tools can.
 TOOL_METRICS = (TOOL_CALLS, TOOL_FAILURES, TURNS_MEAN)
-MIN_TOOL_POINTS = 2 * SHORT_WINDOW  # points
-SELDOM = 0.05  # calls per response at the start: fewer were never a habit
-TURN_LIMIT_SHARE = 0.95  # of the most turns: every episode ends there, but for rounding
-FIRST_TOOL_UPDATES = 5  # updates
-MORE_TURNS = 1.0  # turns beyond the fewest at first: fewer were never a conversation
-AN_AGENT = 2.0  # turns at most: fewer are a question and its answer
+MIN_TOOL_POINTS = 2 * SHORT_WINDOW
+TURN_LIMIT_SHARE = 0.95  # of the most turns, for rounding
+FIRST_TOOL_UPDATES = 5
 
 
 def check(trace: Trace) -> Answer:
@@ -68,7 +65,8 @@ def _vanish(trace: Trace) -> Finding | None:
     levels = None if calls is None else first_last_change(calls.values)
     # Tools may be given up within the first tenth of a run.
     first = None if calls is None else median(calls.values[:FIRST_TOOL_UPDATES])
-    if calls is None or levels is None or first is None or first < SELDOM:
+    # With fewer than .05 calls per response, tools were never in use.
+    if calls is None or levels is None or first is None or first < 0.05:
         return None
     min_calls = MIN_CALLS_LEFT.bound(trace, f"{MIN_CALLS_LEFT.default:g} x this run's start", first)
     low = below(calls, min_calls.value)
@@ -115,14 +113,13 @@ def _fail(trace: Trace) -> Finding | None:
 
 
 def _no_turn_left(trace: Trace) -> Finding | None:
-    mean, max_turns = (
-        trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS),
-        trace.numbers(TURNS_MAX.name, MIN_TOOL_POINTS),
-    )
+    mean = trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS)
+    max_turns = trace.numbers(TURNS_MAX.name, MIN_TOOL_POINTS)
     if mean is None or max_turns is None:
         return None
     limit = float(max_turns.values.max())
-    stretch = above(mean, TURN_LIMIT_SHARE * limit) if limit > AN_AGENT else None
+    # Two turns are a question and its answer.
+    stretch = above(mean, TURN_LIMIT_SHARE * limit) if limit > 2.0 else None
     # A fixed number of turns is how the task is made: only what was once shorter has been lost.
     if stretch is None or not stretch.goes_on or mean.values.min() >= TURN_LIMIT_SHARE * limit:
         return None
@@ -143,17 +140,16 @@ def _no_turn_left(trace: Trace) -> Finding | None:
 
 
 def _one_turn_left(trace: Trace) -> Finding | None:
-    mean, min_turns = (
-        trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS),
-        trace.numbers(TURNS_MIN.name, MIN_TOOL_POINTS),
-    )
+    mean = trace.numbers(TURNS_MEAN.name, MIN_TOOL_POINTS)
+    min_turns = trace.numbers(TURNS_MIN.name, MIN_TOOL_POINTS)
     levels = None if mean is None else first_last_change(mean.values)
     if mean is None or levels is None:
         return None
     floor = 1.0 if min_turns is None else float(min_turns.values.min())
     first = median(mean.values[:FIRST_TOOL_UPDATES]) or 0.0
     beyond = floor + MIN_CALLS_LEFT.on(trace) * (first - floor)
-    stretch = below(mean, beyond) if first - floor >= MORE_TURNS else None
+    # With less than one turn beyond the fewest there was no conversation.
+    stretch = below(mean, beyond) if first - floor >= 1.0 else None
     if stretch is None or not stretch.goes_on or levels[1] > beyond:
         return None
     return by_learning(

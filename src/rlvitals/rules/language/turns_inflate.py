@@ -30,8 +30,6 @@ from rlvitals.rules.weigh import by_learning, clear_by_answers, content
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
-MIN_ADDED_TURNS = 1.0  # beyond the start: a question and a follow-up are no inflation
-
 # 19 runs without a fault of scripts/record_rollout_runs.py, 3 with calls that pay, reach 1.64.
 TURNS_FACTOR = Threshold("turns-inflate.factor", 2.0, "x its own start, in turns", low=1.0)
 
@@ -44,7 +42,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("episodes had no turn at the start: there is no scale")
     limit = TURNS_FACTOR.bound(trace, f"{TURNS_FACTOR.on(trace):g} x this run's start", first)
     stretch = above(turns, limit.value)
-    grown = levels[1] > max(limit.value, first + MIN_ADDED_TURNS)
+    grown = levels[1] > max(limit.value, first + 1.0)  # one follow-up is no inflation
     if stretch is None or not stretch.goes_on or not grown:
         return Clear()
     if content(learning_trend(trace)):

@@ -49,14 +49,12 @@ from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-HALF = 0.5  # of the answers
 MAX_ZERO_STD_SHARE = Threshold(
     "zero-variance-groups.share",
     0.5,
     "share of the groups; by default .75 of groups of two",
     high=1.0,
 )
-TWO = 0.75  # with two completions, a half is what p = 1/2 gives by chance
 SEVERE_ZERO_STD_SHARE = Threshold(
     "zero-variance-groups.severe", 0.75, "the same, for an error", high=1.0
 )
@@ -81,7 +79,8 @@ def check(trace: Trace) -> Answer:
     two = trace.number("num_generations") == 2
     default_limit = MAX_ZERO_STD_SHARE.bound(trace, "default")
     two = two and MAX_ZERO_STD_SHARE.name not in trace.thresholds
-    limit = Bound(TWO, "default for groups of two") if two else default_limit
+    # Two completions agree in half of the groups by chance, at p = 1/2.
+    limit = Bound(0.75, "default for groups of two") if two else default_limit
     picked = _shares(trace)
     if picked is None:
         wants = (GROUP_ALL_RIGHT.name, GROUP_ALL_WRONG.name)
@@ -207,7 +206,7 @@ def _behind_a_bonus(trace: Trace) -> Finding | None:
     first = int(nonzero[-1]) + 1 if len(nonzero) else 0
     right = float(right_answers[1].tail(LONG_WINDOW).values.mean())
     trend = learning_trend(trace, since=int(spread.steps[first]))
-    wrong = right < HALF
+    wrong = right < 0.5  # of the answers
     evidence, counter = sides(trend)
     return Finding(
         f"groups differ, but not in whether the answer is right: {'none' if wrong else 'all'} are "

@@ -60,9 +60,8 @@ def check(trace: Trace) -> Answer:
     """Compare when outcomes begin and when updates do."""
     picked = outcome(trace)
     if picked is None:
-        return Undecided(
-            f"fewer than {MIN_OUTCOME_POINTS} values of the outcome", ("outcome/return",)
-        )
+        reason = f"fewer than {MIN_OUTCOME_POINTS} values of the outcome"
+        return Undecided(reason, ("outcome/return",))
     # Some programs write a loss of 0 until the replay buffer holds a batch.
     numbers = (trace.numbers(name) for name in LEARNING_METRICS)
     logged = [s for s in numbers if s is not None and s.values.any()]
@@ -81,14 +80,13 @@ def check(trace: Trace) -> Answer:
         return Clear()
     trend = standing(trace)
     evidence, counter = weigh.sides(trend)
-    name = next(n for n in LEARNING_METRICS if n in trace)
     severity = weigh.severity(trend)
     if _never_rises(trace, trend, picked[1].until(first).values):
         severity, counter = Severity.WARNING, ()
     return Finding(
         f"{share:.0%} of the run is over before the first update, at step {first:,}",
         severity=severity,
-        metric=name,
+        metric=next(n for n in LEARNING_METRICS if n in trace),
         began=first_step,
         ended=first,
         observed=share,
@@ -104,10 +102,8 @@ def _no_update(trace: Trace) -> Finding | None:
 
     Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
     """
-    epsilon, source = (
-        trace.numbers(EPSILON.name, MIN_OUTCOME_POINTS),
-        trace.measured.get(EPSILON.name),
-    )
+    epsilon = trace.numbers(EPSILON.name, MIN_OUTCOME_POINTS)
+    source = trace.measured.get(EPSILON.name)
     zero = any(trace.numbers(name, 2 * MIN_OUTCOME_POINTS) is not None for name in LEARNING_METRICS)
     is_missing = (
         source is not None and source.framework == "sb3" and LEARNING_RATE.name not in trace

@@ -65,36 +65,20 @@ LOSS_JUMP_FACTOR = Threshold(
     "environment-changed.jump", 4.0, "times the critic's recent loss that is a sudden error"
 )
 MIN_LOST_GAIN = Threshold("environment-changed.lost", 0.3, "share of the gain that is lost")
-GRAVE = 0.5  # of the gain: an error
-MIN_PEAK_FACTOR = 1.5  # x the largest of the recent values: a spiky loss is none
+MIN_PEAK_FACTOR = 1.5  # x the largest recent value: spikes of a loss stay below
 # Of what the critic's loss was before: at a return that is always the same it is next to nothing,
 # and the first episodes that end otherwise multiply it. That is the policy's doing.
-FAINT = 0.01
-CREPT = 0.25  # of the loss just before: what it was 20 points earlier
 MIN_EV_DROP = 0.3  # of explained variance
-LESS = 0.5  # x the critic's recent loss: it does not err more
-NEARLY_ALL = 0.9  # of the points after it: the critic does not get over it
-MIN_CHANGE_GAIN, MIN_CHANGE_SCATTERS = (
-    0.05,
-    5.0,
-)  # of the gain, x the scatter from point to point: enough beside that
-SINKS = 0.05  # of the loss: it had begun before
-RECENT_POINTS = 20  # points before
-LASTS, BREAK_POINTS = 4, 5  # so many of so many points: an outlier is no change
-QUIET = 2.0  # x the largest of the recent KL values
-NEW_RATE = 2.0  # x a learning rate: steps of a schedule stay below
-CAUSE_POINTS = 2  # points before the break whose updates may have caused it
-START_POINTS = 5  # points of the outcome that tell its level
+MIN_CHANGE_GAIN, MIN_CHANGE_SCATTERS = 0.05, 5.0  # of the gain; x the noise between points
+RECENT_POINTS = 20  # before the break
+BREAK_POINTS = 5  # after the break
+CAUSE_POINTS = 2  # before the break: their updates may have caused it
+START_POINTS = 5  # of the outcome: their median is a level
 # Of the fall, in the first half of what is left: a mean over 100 episodes falls in a line.
-BY_HALF = 1 / 3
-PASSED = 1.1  # windows of a mean over episodes: what was in it then has left
-BACK = 0.75  # of the fall: made good again
 # Updates that are large all the time may be to blame as well.
 ORDINARY_KL, ORDINARY_CLIP_FRACTION = 0.03, 0.3  # nats, share of samples
-MIN_ENTROPY_RATIO = 0.75  # x the entropy of discrete actions: a policy that was becoming certain
-COLLAPSES = 0.25  # x that of 20 points before: it was giving up exploration
-CERTAINTY_POINTS = 5  # points in which it would have become certain
-SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+MIN_ENTROPY_RATIO = 0.75  # of discrete actions, over CERTAINTY_POINTS: lower is more certain
+CERTAINTY_POINTS = 5
 
 
 def check(trace: Trace) -> Answer:
@@ -157,12 +141,12 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
 
 def _faint(values: Array, index: int, worst: float) -> bool:
     """Tell a critic whose loss was next to nothing, and is, or had begun to be more before."""
-    highest = FAINT * float(block_means(values[:index], RECENT_POINTS).max())
-    was, then = (
-        median(values[index - CERTAINTY_POINTS : index]),
-        median(values[max(0, index - 2 * RECENT_POINTS) : index - RECENT_POINTS]),
-    )
-    crept = was is not None and then is not None and then < was * CREPT and then < highest
+    # 1 % of the highest loss so far.
+    highest = 0.01 * float(block_means(values[:index], RECENT_POINTS).max())
+    was = median(values[index - CERTAINTY_POINTS : index])
+    then = median(values[max(0, index - 2 * RECENT_POINTS) : index - RECENT_POINTS])
+    # The loss rose fourfold within 20 points.
+    crept = was is not None and then is not None and then < was * 0.25 and then < highest
     return worst < highest or crept
 
 
@@ -173,13 +157,15 @@ def _errs_less(trace: Trace, step: int) -> bool:
         return False
     was = median(loss.until(step - 1).finite().tail(RECENT_POINTS).values)
     loss_after = median(loss.since(step).finite().values[:BREAK_POINTS])
-    return was is not None and loss_after is not None and loss_after < LESS * was
+    # The critic's loss halves: it does not err more.
+    return was is not None and loss_after is not None and loss_after < 0.5 * was
 
 
 def _sank(series: Series, step: int, drop: Fall) -> bool:
     """Tell an outcome that had begun to fall before: a policy that got worse brought it there."""
     recent = series.until(step).values[-RECENT_POINTS:]
-    return float(recent.max()) - drop.before > SINKS * drop.loss
+    # More than 5 % of the loss: the fall had begun before.
+    return float(recent.max()) - drop.before > 0.05 * drop.loss
 
 
 def _one_episode(trace: Trace, name: str, series: Series, drop: Fall) -> bool:
@@ -188,10 +174,12 @@ def _one_episode(trace: Trace, name: str, series: Series, drop: Fall) -> bool:
     Then a few episodes were bad, one outlier perhaps, and not what the policy acts in.
     """
     window = memory(trace, name, drop.visible_step)
-    after = series.since(drop.visible_step + round(PASSED * window)).values[:OUTCOME_LEVEL_POINTS]
-    return bool(
-        window and after.size and drop.before - np.median(after) < VISIBLE_LOSS_SHARE * drop.loss
-    )
+    # After 1.1 windows, the earlier episodes have left the mean.
+    left = drop.visible_step + round(1.1 * window)
+    after = series.since(left).values[:OUTCOME_LEVEL_POINTS]
+    if not window or not after.size:
+        return False
+    return bool(drop.before - np.median(after) < VISIBLE_LOSS_SHARE * drop.loss)
 
 
 def _find_jumps(values: Array, factor: float) -> list[int]:
@@ -224,7 +212,7 @@ def _drops(values: Array) -> list[int]:
 
 
 def _lasts(mask: Array) -> bool:
-    return int(np.count_nonzero(mask)) >= LASTS
+    return int(np.count_nonzero(mask)) >= 4  # of BREAK_POINTS: one may be an outlier
 
 
 def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
@@ -243,7 +231,8 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
         return None
     after = series.since(step + 1).values
     soon = after[: max(2 * START_POINTS, len(after) // 2)]
-    if drop.before - float(soon.min()) < drop.loss * BY_HALF:
+    # A third of the loss comes within the first half.
+    if drop.before - float(soon.min()) < drop.loss * (1 / 3):
         return None
     # The fall must come from here: what came before the break was no lower than it.
     if float(series.until(step).values[-2 * START_POINTS :].min()) < drop.before - drop.loss / 2:
@@ -265,7 +254,7 @@ def _for_good(trace: Trace, step: int) -> bool:
         return False
     worse = float((loss_after > np.median(was)).mean())
     blind = float((explained_after < np.median(then) - MIN_EV_DROP).mean())
-    return bool(then.min() > MIN_EV_DROP) and min(worse, blind) >= NEARLY_ALL
+    return bool(then.min() > MIN_EV_DROP) and min(worse, blind) >= 0.9  # of the points after it
 
 
 def _gain(drop: Fall, series: Series, step: int) -> float:
@@ -291,13 +280,11 @@ def _updates_modest(series: Series, last: int, step: int, hidden: int, modest: f
     Nor did they spike up to `step` since an outcome that hides a fall for so long could hide it.
     """
     until = series.until(last)
-    newest, past = (
-        until.values[-CAUSE_POINTS:],
-        until.values[-RECENT_POINTS - CAUSE_POINTS : -CAUSE_POINTS],
-    )
+    newest = until.values[-CAUSE_POINTS:]
+    past = until.values[-RECENT_POINTS - CAUSE_POINTS : -CAUSE_POINTS]
     if len(past) < RECENT_POINTS // 2:
         return False
-    if np.abs(newest).max() > max(QUIET * np.abs(past).max(), modest):
+    if np.abs(newest).max() > max(2.0 * np.abs(past).max(), modest):  # x the largest recent KL
         return False
     recent = len(until.until(last - hidden)) - CAUSE_POINTS - PROMPT_POINTS
     return all(spike.index < recent for spike in jumps(series.until(step), *KL_SPIKE_LIMITS))
@@ -310,9 +297,8 @@ def _moves_much(trace: Trace, step: int) -> bool:
     }
     for name, limit in limits.items():
         series = trace.get(name)
-        recent = (
-            None if series is None else median(series.until(step).finite().values[-RECENT_POINTS:])
-        )
+        past = None if series is None else series.until(step).finite().values[-RECENT_POINTS:]
+        recent = None if past is None else median(past)
         if recent is not None and recent > limit:
             return True
     return _steady(trace, step) is False
@@ -326,13 +312,10 @@ def _steady(trace: Trace, step: int) -> bool | None:
     )
     if len(values) < CERTAINTY_POINTS or values.min() < 0:
         return None
-    if values[-1] < COLLAPSES * values[0]:
+    if values[-1] < 0.25 * values[0]:  # of that of 20 points before: exploration collapses
         return False
-    return bool(
-        MIN_ENTROPY_RATIO
-        < values[-1] / max(float(values[-CERTAINTY_POINTS]), SMALLEST_NORMAL)
-        < 1.0 / MIN_ENTROPY_RATIO
-    )
+    ratio = values[-1] / max(float(values[-CERTAINTY_POINTS]), float(np.finfo(np.float64).tiny))
+    return bool(MIN_ENTROPY_RATIO < ratio < 1.0 / MIN_ENTROPY_RATIO)
 
 
 def _new_rate(trace: Trace, step: int) -> bool:
@@ -340,7 +323,8 @@ def _new_rate(trace: Trace, step: int) -> bool:
     if rate is None:
         return False
     near = rate.until(step).finite().values[-RECENT_POINTS:]
-    return len(near) > 1 and bool(near[-CAUSE_POINTS - 1 :].max() > NEW_RATE * near[0])
+    # The steps of a schedule are smaller than a doubling.
+    return len(near) > 1 and bool(near[-CAUSE_POINTS - 1 :].max() > 2.0 * near[0])
 
 
 def _finding(  # noqa: PLR0913 - what broke, where, and how surely
@@ -348,7 +332,7 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
 ) -> Finding:
     name = picked[0]
     sign, loss, gain = up(name), drop.loss, _gain(drop, picked[1], step)
-    recovers = drop.last - drop.low > BACK * loss
+    recovers = drop.last - drop.low > 0.75 * loss  # of the fall is made good
     kl = trace.get(APPROX_KL.name)
     evidence = [text]
     if kl is not None and len(values := kl.until(step).finite().values):
@@ -366,7 +350,7 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
         f"{label(name)} breaks at step {step:,}, from {sign * drop.before:.4g} to "
         f"{sign * drop.low:.4g}, and no update had moved the policy: what it acts in has changed"
         f"{end}",
-        severity=_severity(by_kl=by_kl, large=not recovers and loss >= GRAVE * gain),
+        severity=_severity(by_kl=by_kl, large=not recovers and loss >= 0.5 * gain),
         metric=name,
         began=step,
         ended=int(trace[name].steps[-1]),

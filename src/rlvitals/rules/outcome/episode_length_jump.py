@@ -38,9 +38,7 @@ from rlvitals.types import Series, Trace
 MIN_LENGTH_CHANGE = Threshold(
     "episode-length-jump.change", 0.25, "part of the length before, by which it changes"
 )
-RETURN_SIDE_POINTS = 10  # points on either side that tell what the return did
-SIDE = 0.2  # of the points: either side, as a shift of level is told by
-SIDE_PERCENTILES = 10.0, 90.0  # per cent: where most episodes of a side lie
+RETURN_SIDE_POINTS = 10  # on either side, for the change of the return
 
 
 def check(trace: Trace) -> Answer:
@@ -79,9 +77,11 @@ def check(trace: Trace) -> Answer:
 
 def _sides_differ(values: NDArray[np.float64], index: int) -> bool:
     """Tell whether most episodes of one side are longer than most of the other."""
-    near = max(MIN_SHIFT_POINTS // 4, round(SIDE * values.size))
+    # 20 % of the points on either side, as in the test of a shift.
+    near = max(MIN_SHIFT_POINTS // 4, round(0.2 * values.size))
     sides = values[max(index - near, 0) : index], values[index : index + near]
-    (low, high), (lower, higher) = (np.percentile(side, SIDE_PERCENTILES) for side in sides)
+    # Most episodes of a side lie between these percentiles.
+    (low, high), (lower, higher) = (np.percentile(side, (10.0, 90.0)) for side in sides)
     return bool(high < lower or higher < low)
 
 
@@ -89,16 +89,16 @@ def _returns(trace: Trace, step: int) -> tuple[float, float] | None:
     """Return the level of the return just before a step, and just after."""
     if (returns := trace.get(RETURN.name)) is None:
         return None
-    before = median(returns.until(step - 1).tail(RETURN_SIDE_POINTS).values)
-    after = median(returns.since(step).where(slice(RETURN_SIDE_POINTS)).values)
-    return None if before is None or after is None else (before, after)
+    level_before = median(returns.until(step - 1).tail(RETURN_SIDE_POINTS).values)
+    level_after = median(returns.since(step).where(slice(RETURN_SIDE_POINTS)).values)
+    return None if level_before is None or level_after is None else (level_before, level_after)
 
 
 def _context(length: Series, returns: Series) -> tuple[str, ...]:
     """Say whether longer episodes are the better ones here, where the run itself shows it."""
     _, ours, theirs = np.intersect1d(length.steps, returns.steps, return_indices=True)
     correlation = lag_correlation(length.values[ours], returns.values[theirs], lags=0)
-    if correlation is None or not correlation.proven:
+    if correlation is None or not correlation.is_significant:
         return ()
     comparative = "longer" if correlation.correlation > 0 else "shorter"
     course = f"correlation of their changes {correlation.correlation:+.2f}"

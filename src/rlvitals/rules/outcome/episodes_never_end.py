@@ -39,11 +39,9 @@ from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-EARLY = 0.2  # of the points: an untrained policy's
-MIN_FULL_EPISODE_SHARE = 0.9  # of them
-MIN_LENGTH_POINTS = 5  # points: lengths that are equal to the digit need no more
+MIN_FULL_EPISODE_SHARE = 0.9  # of the episodes
+MIN_LENGTH_POINTS = 5  # few suffice, as lengths are equal to the digit
 TIME_LIMIT_TOLERANCE = 0.01  # of the limit
-POOR = 1 / 3  # of the way from random to solved: such a policy does not last
 
 
 def check(trace: Trace) -> Answer:
@@ -57,7 +55,8 @@ def check(trace: Trace) -> Answer:
     # The same mean to the last digit: single episodes differ where failing ends them.
     lasted, counts = np.unique(lengths.values, return_counts=True)
     usual = float(lasted[int(counts.argmax())])
-    first = lengths.where(slice(max(MIN_LENGTH_POINTS, round(EARLY * len(lengths)))))
+    # The first 20 % of the points are those of an untrained policy.
+    first = lengths.where(slice(max(MIN_LENGTH_POINTS, round(0.2 * len(lengths)))))
     bound = Bound(float(max(env.horizon, lasted[-1])), f"{env.name}'s time limit")
     judged, share = first, float((first.values >= (1 - TIME_LIMIT_TOLERANCE) * bound.value).mean())
     if (
@@ -105,7 +104,8 @@ def _poor(trace: Trace, first: Series) -> bool | None:
     level = median(returns.until(int(first.steps[-1])).values)
     if env is None or env.random_return is None or not env.way or level is None:
         return None
-    return level < env.random_return + POOR * env.way
+    # Below a third of the way to solved, a policy does not last.
+    return level < env.random_return + (1 / 3) * env.way
 
 
 def _finding(trace: Trace, lengths: Series, bound: Bound, name: str) -> Finding:

@@ -85,13 +85,8 @@ EVALUATION_PERSISTENCE = persistence("evaluation-falls")
 MIN_BINOMIAL_ERRORS = Threshold(
     "evaluation-falls.errors", 2.0, "binomial standard errors that a fall must exceed"
 )
-CHOSEN = 4.0  # standard errors where the best of a few evaluations is compared with the last
-PLAIN = 5.0  # standard errors from the best fifth to the last
-HALF = 0.5  # of what was gained
 MIN_GAP_SCATTERS, MIN_GAP_VALUES = 3.0, 4  # times the scatter; values of a third
-CLEAR_LOSS_FACTOR = 2.0  # times what counts: plainly worse than at the start
-MIN_EPOCH_POINTS = 20  # of an epoch: in shorter ones every jump is near a boundary
-NEAR = 3  # points between a boundary and the jump
+MIN_EPOCH_POINTS = 20  # in shorter epochs every jump is near a boundary
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +170,7 @@ def _fall(trace: Trace, evaluation: HeldOut, trend: Standing) -> Fall | None:
         if drop < MIN_BINOMIAL_ERRORS.on(trace) * math.sqrt(2) * chance:
             return None
         proof = [f"binomial error of {width * size:,.0f} answers: {chance:.2g}"]
-    loses_gain = drop >= HALF * float(blocks[best] - blocks[0])
+    loses_gain = drop >= 0.5 * float(blocks[best] - blocks[0])  # of what was gained
     severity = _severity(trace, trend, drop if loses_gain else 0.0, error, sign)
     if severity is None:
         return None
@@ -198,15 +193,14 @@ def _severity(
     A policy that has drifted down is worse now, wherever it drifts next: there the error is that
     of measuring it. A return in a simulator swings by itself, and only a trend is one.
     """
-    if (
-        trend.state == "falling"
-        and sign * (trend.first - trend.last) >= CLEAR_LOSS_FACTOR * trend.material
-    ):
+    clear_loss = 2.0 * trend.material
+    if trend.state == "falling" and sign * (trend.first - trend.last) >= clear_loss:
         return Severity.ERROR
     if trend.state in ("falling", "fallen back"):
         return Severity.WARNING
     fixed = trace.profile in (*kinds.LANGUAGE, Profile.SUPERVISED)
-    plain = fixed and drop >= max(CLEAR_LOSS_FACTOR * trend.material, PLAIN * error)
+    # 5 standard errors from the best fifth to the last.
+    plain = fixed and drop >= max(clear_loss, 5.0 * error)
     return Severity.WARNING if plain and trend.state != "at its ceiling" else None
 
 
@@ -219,7 +213,8 @@ def _by_size(evaluation: HeldOut, size: float) -> Fall | None:
         return None
     error = math.hypot(error_of(pairs[best], 2 * size), error_of(pairs[last], 2 * size))
     drop = float(pairs[best] - pairs[last])
-    if drop < max(CHOSEN * error, MIN_SHARE_GAIN):
+    # 4 standard errors, as the best of a few evaluations is compared with the last.
+    if drop < max(4.0 * error, MIN_SHARE_GAIN):
         return None
     proof = f"{drop / error:.1f} binomial errors of two evaluations of {size:,.0f} answers each"
     return Fall(
@@ -253,23 +248,24 @@ def _finding(trace: Trace, trained: Standing, evaluation: HeldOut, fall: Fall) -
     )
 
 
-def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Finding | None:
+def _gap(trace: Trace, trained: Standing, evaluation: HeldOut, trend: Standing) -> Finding | None:
     """Note that the same quantity rises in training and, held out, is proven not to follow."""
-    if now.state != "flat" or not held.twin or held.name == EVAL_LOSS.name:
+    if trend.state != "flat" or not evaluation.twin or evaluation.name == EVAL_LOSS.name:
         return None
-    levels = first_last_change(trace[held.twin].values)
-    if levels is None or levels[1] - levels[0] < now.material:
+    levels = first_last_change(trace[evaluation.twin].values)
+    if levels is None or levels[1] - levels[0] < trend.material:
         return None
-    if levels[1] - now.last < now.material:
+    if levels[1] - trend.last < trend.material:
         return None
     return Finding(
-        f"{trained.sentence}, but {held.title} does not follow: {now.first:.4g} to {now.last:.4g}",
+        f"{trained.sentence}, but {evaluation.title} does not follow: "
+        f"{trend.first:.4g} to {trend.last:.4g}",
         severity=Severity.NOTE,
-        metric=held.name,
-        began=int(held.series.steps[0]),
-        ended=int(held.series.steps[-1]),
-        observed=now.last - now.first,
-        bound=Bound(now.material, now.material_from),
+        metric=evaluation.name,
+        began=int(evaluation.series.steps[0]),
+        ended=int(evaluation.series.steps[-1]),
+        observed=trend.last - trend.first,
+        bound=Bound(trend.material, trend.material_from),
         evidence=(*_far(trace), *_epochs(trace)),
     )
 
@@ -279,25 +275,26 @@ def _disagreement(trace: Trace, trained: Standing, evaluation: HeldOut) -> Findi
     third = len(evaluation.series) // 3
     if evaluation.twin != RETURN.name or trace.profile in kinds.LANGUAGE or third < MIN_GAP_VALUES:
         return None
-    early, late = evaluation.series.values[:third], evaluation.series.tail(third)
+    first_third, last_third = evaluation.series.values[:third], evaluation.series.tail(third)
     training = trace[evaluation.twin].finite()
-    before = training.until(int(evaluation.series.steps[third - 1])).values
-    recent = training.since(int(late.steps[0])).values
-    if min(before.size, recent.size) < MIN_GAP_VALUES:
+    first_returns = training.until(int(evaluation.series.steps[third - 1])).values
+    last_returns = training.since(int(last_third.steps[0])).values
+    if min(first_returns.size, last_returns.size) < MIN_GAP_VALUES:
         return None
-    first, last, at_first, level = map(float, map(np.median, (early, late.values, before, recent)))
-    single = float(late.values.std())
-    scatter = math.hypot(single, float(recent.std()))
-    opened = (level - last) - max(at_first - first, 0.0)
-    if min(opened, level - last) < max(MIN_GAP_SCATTERS * scatter, trained.material):
+    thirds = (first_third, last_third.values, first_returns, last_returns)
+    first, last, at_first, level = map(float, map(np.median, thirds))
+    spread = float(last_third.values.std())
+    scatter = math.hypot(spread, float(last_returns.std()))
+    gap = (level - last) - max(at_first - first, 0.0)
+    if min(gap, level - last) < max(MIN_GAP_SCATTERS * scatter, trained.material):
         return None
     return Finding(
         f"training and evaluation disagree: their medians are {level:.4g} and {last:.4g} in the "
         f"last third, {at_first:.4g} and {first:.4g} in the first",
-        severity=Severity.WARNING if last - first < single else Severity.NOTE,
+        severity=Severity.WARNING if last - first < spread else Severity.NOTE,
         metric=evaluation.name,
-        began=int(late.steps[0]),
-        ended=int(late.steps[-1]),
+        began=int(last_third.steps[0]),
+        ended=int(last_third.steps[-1]),
         observed=last - level,
         bound=Bound(-MIN_GAP_SCATTERS * scatter, f"{MIN_GAP_SCATTERS:g} x the scatter of both"),
         evidence=(trained.sentence,),
@@ -315,7 +312,7 @@ def _disagreement(trace: Trace, trained: Standing, evaluation: HeldOut) -> Findi
 
 def _far(trace: Trace) -> tuple[str, ...]:
     """Say that KL to the reference rises."""
-    kl = reference.per_token(trace) if trace.profile in kinds.LANGUAGE else None
+    kl = reference.token_kl(trace) if trace.profile in kinds.LANGUAGE else None
     levels = None if kl is None else first_last_change(kl.series.values)
     if levels is None or levels[1] <= max(2.0 * levels[0], 0.0):
         return ()
@@ -345,7 +342,7 @@ def _jump(trace: Trace) -> Finding | None:
     if change is None or change.size <= 0:
         return None
     nearest = int(boundaries[np.abs(boundaries - change.index).argmin()])
-    if abs(nearest - change.index) > NEAR:
+    if abs(nearest - change.index) > 3:  # points between the boundary and the jump
         return None
     return Finding(
         f"the reward jumps where the data begin again: {change.before:.3g} to {change.after:.3g}",

@@ -65,8 +65,7 @@ from rlvitals.rules.rule import (
     Undecided,
     persistence,
 )
-from rlvitals.rules.spent import MIN_BUDGET_SHARE as USUAL
-from rlvitals.rules.spent import too_early
+from rlvitals.rules.spent import MIN_BUDGET_SHARE, too_early
 from rlvitals.rules.standing import (
     OUTCOME_METRICS,
     SCATTER_ORIGIN,
@@ -84,7 +83,7 @@ from rlvitals.types import Trace
 NO_LEARNING_PERSISTENCE = persistence("no-learning")
 MIN_FLAT_BUDGET_SHARE = Threshold(
     "no-learning.spent",
-    USUAL,
+    MIN_BUDGET_SHARE,
     "share of the budget, before which a flat start is ordinary",
     high=1.0,
 )

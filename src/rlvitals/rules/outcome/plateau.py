@@ -42,19 +42,14 @@ PLATEAU_SHARE = Threshold(
     high=1.0,
 )
 
-MIN_STUCK_SHARE, MIN_STUCK_POINTS = 0.3, 5  # of the run, and values
-MIN_BEST_SHARE = 0.5  # of them are exactly the best: a mean that still varies is no bound
-STILL = 0.1  # of the run's gain: a tail that rises by less has levelled off
-
 
 def check(trace: Trace) -> Answer:
     """Look for a flat end after a rise."""
     trace = prefer_evaluation(trace)
     picked = outcome(trace)
     if picked is None or len(picked[1]) < MIN_OUTCOME_POINTS:
-        return Undecided(
-            f"fewer than {MIN_OUTCOME_POINTS} values of the outcome", ("outcome/return",)
-        )
+        reason = f"fewer than {MIN_OUTCOME_POINTS} values of the outcome"
+        return Undecided(reason, ("outcome/return",))
     trend = standing(trace)
     if trend.state == "unknown":
         return Undecided(trend.sentence)
@@ -70,15 +65,15 @@ def check(trace: Trace) -> Answer:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)
-    goes_on = tail.state == "rising" and tail.last - tail.first > STILL * (trend.last - trend.first)
+    # A rise below 10 % of the run's gain has levelled off.
+    goes_on = tail.state == "rising" and tail.last - tail.first > 0.1 * (trend.last - trend.first)
     if goes_on or tail.state == "at its ceiling":
         return Clear()
     share = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
-    name_text = label(name)
     way = describe_progress(trace, trend)
     does = "risen" if is_short else "changed"
     return Finding(
-        f"{name_text} has not {does} over the last {share:.0%} of the run: {trend.last:.4g}",
+        f"{label(name)} has not {does} over the last {share:.0%} of the run: {trend.last:.4g}",
         severity=Severity.NOTE,
         metric=name,
         began=step,
@@ -94,8 +89,9 @@ def _start_at_best(series: Series) -> int | None:
     """Return the index from which most of a few values are exactly the best one."""
     best = series.values == series.values.max()
     start = int(best.argmax())
-    late = len(best) - start >= max(MIN_STUCK_SHARE * len(best), MIN_STUCK_POINTS)
-    return start if late and float(best[start:].mean()) >= MIN_BEST_SHARE else None
+    late = len(best) - start >= max(0.3 * len(best), 5)  # of the run, and values
+    # A mean that still varies is at no bound.
+    return start if late and float(best[start:].mean()) >= 0.5 else None
 
 
 RULE = Rule(

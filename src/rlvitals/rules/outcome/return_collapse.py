@@ -94,8 +94,8 @@ from rlvitals.types import Series, Trace
 
 RETURN_COLLAPSE_PERSISTENCE = persistence("return-collapse")
 MIN_RETURN_LOSS = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")
-ONSET_LOSS_SHARE = 0.25  # of the gain: the first block that has lost this much
-MIN_COLLAPSE_POINTS = 20  # points: two a block would be noise
+ONSET_LOSS_SHARE = 0.25  # of the gain, lost by the first block of the fall
+MIN_COLLAPSE_POINTS = 20  # fewer than two per block would be noise
 
 
 def check(trace: Trace) -> Answer:

@@ -51,9 +51,8 @@ OSCILLATION_PERSISTENCE = persistence("return-oscillates")
 MIN_RETURN_FALLS = Threshold(
     "return-oscillates.falls", 2, "times that half of the outcome's range was lost"
 )
-LOST = 0.5  # of the gain
-MIN_WILD_FALLS = 3  # falls: two may be one dip on the way up
-MIN_OSCILLATION_POINTS = 40  # points: two a block
+MIN_WILD_FALLS = 3  # two may be one dip on the way up
+MIN_OSCILLATION_POINTS = 40  # two per block
 
 
 def check(trace: Trace) -> Answer:
@@ -70,18 +69,17 @@ def check(trace: Trace) -> Answer:
     count = falls(course)
     if float(np.ptp(course.blocks)) <= material or count < MIN_RETURN_FALLS.on(trace):
         return Clear()
-    down = course.loss >= LOST * course.gain and course.gain > 0
-    down = (
-        down and not is_back(series.values, course) and is_clear_loss(name, series.values, course)
-    )
+    down = course.loss >= 0.5 * course.gain and course.gain > 0  # of the gain
+    down = down and not is_back(series.values, course)
+    down = down and is_clear_loss(name, series.values, course)
     # Wherever it ends, what swings so often that nobody can tell a gain was never kept. A dip of
     # one row is no loss: means of few answers scatter so.
     wild = (
         count >= MIN_WILD_FALLS and falls(course_of(_without_dips(series.values))) >= MIN_WILD_FALLS
     )
     wild = wild and verdict_trend(trace).state == "unknown"
-    lost = (down or wild) and not succeeds_throughout(trace)
-    return _finding(trace, (name, series), course, count, ends_low=lost)
+    ends_low = (down or wild) and not succeeds_throughout(trace)
+    return _finding(trace, (name, series), course, count, ends_low=ends_low)
 
 
 def _without_dips(values: Array) -> Array:

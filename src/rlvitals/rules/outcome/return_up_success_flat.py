@@ -91,11 +91,10 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
     for metric in (SUCCESS_RATE, WIN_RATE_EMA):
         if metric.name in trace:
             return metric.name, trace[metric.name].finite()
-    whole = trace.profile in kinds.LANGUAGE and not too_early(trace)
-    unpaid = unpaid_task(trace) if whole else None
-    return unpaid or next(
-        ((name, series.finite()) for name, series in list_answer_checks(trace)), None
-    )
+    is_judged = trace.profile in kinds.LANGUAGE and not too_early(trace)
+    unpaid = unpaid_task(trace) if is_judged else None
+    checks = ((name, series.finite()) for name, series in list_answer_checks(trace))
+    return unpaid or next(checks, None)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them

@@ -72,19 +72,15 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
 SIGN_PERSISTENCE = persistence("sign-reversed")
-MIN_SIGN_POINTS = 20  # of the return and of entropy
-FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns: those of a policy that is hardly trained
-MIN_FALL_SHARE = 0.75
+FIRST_POINTS = 3  # of the returns, at least: those of a hardly trained policy
 MIN_ENTROPY_THEN = Threshold(
     "sign-reversed.entropy",
     0.75,
     "share of the first entropy that is left when most of the fall has come",
     high=1.0,
 )
-MAX_ENTROPY_LAST = 0.95  # of its first level: it has become surer
 MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
-MAX_ORDINARY_KL = 0.05  # nats: median of ordinary updates
-LAST_ENTROPY_POINTS = 5  # of entropy, whose median is its level
+LAST_ENTROPY_POINTS = 5  # their median is the level of entropy
 
 
 def check(trace: Trace) -> Answer:
@@ -97,27 +93,29 @@ def _surer_of_less(trace: Trace) -> Answer:
         return _greedy_is_worse(trace)
     picked = outcome(trace)
     is_low = picked is not None and _is_below_random(trace, *picked)
-    min_points = 12 if is_low else MIN_SIGN_POINTS  # a known level needs no proven fall
-    entropy, most = trace.numbers(ENTROPY.name, min_points), max_entropy(trace)
+    min_points = 12 if is_low else 20  # a known level needs no proven fall
+    entropy, entropy_bound = trace.numbers(ENTROPY.name, min_points), max_entropy(trace)
     if picked is None or len(picked[1]) < min_points:
         return Undecided(f"fewer than {min_points} values of the outcome", (RETURN.name,))
-    if entropy is None or most is None:
-        few = "" if most is None else f"{ENTROPY.name} has fewer than {min_points} numbers"
-        return Undecided(few or "no entropy of discrete actions is logged", (ENTROPY.name,))
-    if why := too_early(trace):
-        return Undecided(why, ("total_steps",))
-    now, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
-    large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
+    if entropy is None or entropy_bound is None:
+        lack = (
+            "" if entropy_bound is None else f"{ENTROPY.name} has fewer than {min_points} numbers"
+        )
+        return Undecided(lack or "no entropy of discrete actions is logged", (ENTROPY.name,))
+    if reason := too_early(trace):
+        return Undecided(reason, ("total_steps",))
+    trend, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
+    large = kl is not None and float(np.median(kl.values)) > 0.05  # nats
     last_entropy = float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values))
     # A policy that is sure in its first row was not trained to it by the sign of what came after.
-    is_open = float(entropy.values[0]) >= most.value / 2
+    is_open = float(entropy.values[0]) >= entropy_bound.value / 2
     below_random = is_low and is_open and last_entropy <= entropy.values[0] / 2
-    is_worse = now.state == "falling" or now.sags or below_random
+    is_worse = trend.state == "falling" or trend.sags or below_random
     pay = step_reward(trace)
     is_noise = pay is not None and pay.scatters is not None  # `impossible-value` says it
-    if not is_worse or now.metric != picked[0] or large or is_noise:
+    if not is_worse or trend.metric != picked[0] or large or is_noise:
         return Clear()
-    max_share_above = MAX_ABOVE_START if now.state == "falling" else 0.0
+    max_share_above = MAX_ABOVE_START if trend.state == "falling" else 0.0
     min_fall, origin = least_that_counts(trace, *picked)
     if below_random:
         min_fall, origin = 0.0, "a level below random actions"
@@ -157,26 +155,29 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
     trace: Trace, name: str, series: Series, entropy: Series, limit: Bound, max_share_above: float
 ) -> Answer:
     """Compare the step at which most of the fall had come with the entropy of that step."""
-    count = max(round(FIRST_SHARE * len(series)), FIRST_POINTS)
+    count = max(round(0.05 * len(series)), FIRST_POINTS)  # of the returns
     first = float(np.median(series.values[:count]))
     last = float(series.values[-(len(series) // 3) :].mean())
     above = float((series.values[count:] > first).mean())
     if last - first >= limit.value or above > max_share_above:
         return Clear()
     windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
-    low = np.median(windows, axis=1) <= first - MIN_FALL_SHARE * (first - last)
+    low = np.median(windows, axis=1) <= first - 0.75 * (first - last)
     step = int(series.steps[int(low.argmax())])
-    before = entropy.until(step).tail(FIRST_POINTS).values
-    begins, ends = (
+    entropies = entropy.until(step).tail(FIRST_POINTS).values
+    first_entropy, last_entropy = (
         float(entropy.values[0]),
         float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values)),
     )
-    then = float(np.median(before)) if len(before) else begins
-    if then < MIN_ENTROPY_THEN.on(trace) * begins or ends > MAX_ENTROPY_LAST * begins:
+    fall_entropy = float(np.median(entropies)) if len(entropies) else first_entropy
+    # Entropy below 95 % of its first level: the policy is more certain.
+    min_entropy = MIN_ENTROPY_THEN.on(trace) * first_entropy
+    if fall_entropy < min_entropy or last_entropy > 0.95 * first_entropy:
         return Clear()
+    entropy_text = f"still {fall_entropy:.3g} nats"
     return Finding(
         f"the policy gets surer of what pays less: {label(name)} falls from {first:.4g} to "
-        f"{last:.4g}, entropy from {begins:.3g} to {ends:.3g} nats",
+        f"{last:.4g}, entropy from {first_entropy:.3g} to {last_entropy:.3g} nats",
         severity=Severity.ERROR,
         metric=name,
         began=int(series.steps[0]),
@@ -185,7 +186,7 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
         bound=limit,
         limit_on_curve=False,
         evidence=(
-            f"at step {step:,}, with most of the fall behind it, entropy was still {then:.3g} nats",
+            f"at step {step:,}, with most of the fall behind it, entropy was {entropy_text}",
         ),
     )
 

@@ -35,6 +35,7 @@ from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend, list_answer_checks
 from rlvitals.rules.books import shared_rows
+from rlvitals.rules.reward_names import SOLVED_SHARE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, label
 from rlvitals.rules.weigh import content
@@ -46,12 +47,8 @@ from rlvitals.types import Series, Trace
 MAX_PART_GAIN_SHARE = Threshold(
     "component-dominates.share", 0.75, "share of all gains that one part makes"
 )
-MIN_PART_UPDATES = 40  # updates
-LOUD = 3.0  # point-to-point noise sd of the part: a smaller gain is none
-MIN_EXPLAINED_REWARD_SHARE = (
-    0.9  # of the total's variance that the parts must explain for their weights to be believed
-)
-SOLVED = 0.95  # share of right answers
+MIN_PART_UPDATES = 40
+MIN_EXPLAINED_REWARD_SHARE = 0.9  # of the total's variance: the fitted weights are credible
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +128,7 @@ def _weights(trace: Trace, parts: dict[str, Series]) -> dict[str, float]:
 def _rises(series: Series, gain: Gain) -> bool:
     noise = noise_sd(series.values) or 0.0
     fit = trend(series.values)
-    clear = gain.last - gain.first > LOUD * noise
+    clear = gain.last - gain.first > 3.0 * noise  # standard deviations of the noise between points
     # A part that is earned in full after a few updates is no straight line: its noise is gone too.
     return clear and (fit is None or fit.change_low > 0 or noise == 0.0 or _jumps(series, gain))
 
@@ -146,7 +143,7 @@ def _judge(trace: Trace, primary: tuple[str, Series], best: Gain, share: float) 
     half = int(series.steps[len(series) // 2])
     full_trend, late_trend = learning_trend(trace), learning_trend(trace, since=half)
     right = float(series.tail(len(series) // 5).values.mean())
-    if right >= SOLVED or full_trend.improves or content(late_trend):
+    if right >= SOLVED_SHARE or full_trend.improves or content(late_trend):
         return Clear()
     stalls = late_trend.stalls or full_trend.state in ("falling", "fallen back")
     if not stalls and late_trend.state != "unknown":

@@ -55,7 +55,7 @@ from rlvitals.rules.episode_window import episodes_per_point, memory
 from rlvitals.rules.falling import VISIBLE_LOSS_SHARE
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import step_reward
-from rlvitals.rules.reward_names import pays_right_answers
+from rlvitals.rules.reward_names import SOLVED_SHARE, pays_right_answers
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -76,19 +76,14 @@ from rlvitals.types import Profile, Series, Trace
 
 MIN_REWARD_POINTS = 10
 MIN_CONSTANT_UPDATES = Threshold(
-    "constant-reward.updates",
-    float(MIN_REWARD_POINTS),
-    "updates over which rewards do not differ",
+    "constant-reward.updates", float(MIN_REWARD_POINTS), "updates over which rewards do not differ",
     low=MIN_REWARD_POINTS,
-)
-MIN_DEAD_UPDATES = 40  # updates: a part may need as long to be found by chance
-MIN_EQUAL_SHARE = 0.9  # of ten: one odd sample in a batch does not make a signal
+)  # fmt: skip
+MIN_DEAD_UPDATES = 40  # a part may be earned by chance only after so many
+MIN_EQUAL_SHARE = 0.9  # of ten rows: one different sample is no signal
 PAY_METRICS = (GROUP_STD, SCORE_STD, STD, SCORE, RETURN, REWARD)
-SPREAD_NAMES, LEVEL_NAMES = (
-    tuple(metric.name for metric in half) for half in (PAY_METRICS[:3], PAY_METRICS[3:])
-)
-SOLVED = 0.95  # share of right answers
-SAME_LEVEL = 0.05  # of the level: less above it is none of another level
+SPREAD_NAMES = tuple(metric.name for metric in PAY_METRICS[:3])
+LEVEL_NAMES = tuple(metric.name for metric in PAY_METRICS[3:])
 
 
 def check(trace: Trace) -> Answer:
@@ -115,10 +110,7 @@ def _nothing(trace: Trace) -> Finding | None:
 def _stuck(trace: Trace) -> Finding | None:
     """Find returns that random actions do not change: every episode costs the same."""
     name = next((n for n in (RETURN.name, REWARD.name) if n in trace), "")
-    series, epsilon = (
-        trace.numbers(name, MIN_REWARD_POINTS),
-        trace.numbers(EPSILON.name, MIN_REWARD_POINTS),
-    )
+    series, epsilon = (trace.numbers(n, MIN_REWARD_POINTS) for n in (name, EPSILON.name))
     if series is None or epsilon is None or too_early(trace):
         return None
     value = float(series.values[-1])
@@ -126,9 +118,9 @@ def _stuck(trace: Trace) -> Finding | None:
     first = int(different[-1]) + 1 if len(different) else 0
     count = len(series) - first
     episodes = count * episodes_per_point(trace, name, series)
-    few = count < 3 or episodes < MIN_REWARD_POINTS  # rows
+    too_few = count < 3 or episodes < MIN_REWARD_POINTS  # rows
     # A lost game pays -1 many times in a row.
-    if value > -MIN_REWARD_POINTS or value != np.rint(value) or not first or few:
+    if value > -MIN_REWARD_POINTS or value != np.rint(value) or not first or too_few:
         return None
     start, end = int(series.steps[first]), int(series.steps[-1])
     random = epsilon.since(start).values
@@ -155,19 +147,15 @@ def _stuck(trace: Trace) -> Finding | None:
 def _tail(trace: Trace) -> Finding | None:
     """Find an outcome that varied, fell, and has been one number ever since."""
     outcomes = [(n, s.finite()) for n in LEVEL_NAMES if (s := trace.get(n)) is not None]
-    name, series = next(
-        ((n, s) for n, s in outcomes if len(s) >= 2 * MIN_REWARD_POINTS), ("", None)
-    )
+    long_outcomes = ((n, s) for n, s in outcomes if len(s) >= 2 * MIN_REWARD_POINTS)
+    name, series = next(long_outcomes, ("", None))
     if series is None:
         return None
     varied = np.flatnonzero(series.values != series.values[-1])
     first = int(varied[-1]) + 1 if len(varied) else 0
     count = len(series) - first
-    if (
-        not first
-        or count < MIN_CONSTANT_UPDATES.on(trace)
-        or series.values[-1] > series.values.min()
-    ):
+    rises = series.values[-1] > series.values.min()
+    if not first or count < MIN_CONSTANT_UPDATES.on(trace) or rises:
         return None
     if _by_chance(series.values, first):
         return None
@@ -205,7 +193,7 @@ def _dead_part(trace: Trace) -> Finding | None:
     if trace.profile is Profile.SCHEDULER_PPO:  # a part without weight, or nothing to take off
         dead = [name for name in dead if parts[name].values[0] != 0]
     # Right answers throughout are no fault, and where no part varies the whole is judged alone.
-    dead = [o for o in dead if not (pays_right_answers(o) and parts[o].values[0] >= SOLVED)]
+    dead = [o for o in dead if not (pays_right_answers(o) and parts[o].values[0] >= SOLVED_SHARE)]
     if not dead or len(dead) == len(parts):
         return None
     name, series = dead[0], parts[dead[0]]
@@ -235,9 +223,8 @@ def _judge_run(trace: Trace) -> Answer:
     picked = _constant(trace)
     if picked is None:
         lacks = "no spread of rewards and no outcome is logged"
-        return Undecided(
-            describe_absence(trace, lacks, *PAY_METRICS, min_count=MIN_REWARD_POINTS), (STD.name,)
-        )
+        reason = describe_absence(trace, lacks, *PAY_METRICS, min_count=MIN_REWARD_POINTS)
+        return Undecided(reason, (STD.name,))
     name, series, (first, last) = picked
     count = last - first + 1
     lasts = last == len(series) - 1 or count >= MIN_LASTING_SHARE * len(series)
@@ -249,7 +236,7 @@ def _judge_run(trace: Trace) -> Answer:
     if first and last_step - first_step < memory(trace, name, first_step):
         return Clear()
     right = last_share(trace.until(last_step))
-    if right is not None and right >= SOLVED:
+    if right is not None and right >= SOLVED_SHARE:
         return Clear()
     trend = verdict_trend(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
     if trend.state == "at its ceiling" or _at_its_top(name, series, first):
@@ -259,8 +246,7 @@ def _judge_run(trace: Trace) -> Answer:
 
 def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
     """Return the series to judge with the stretch over which it is constant."""
-    language = trace.profile in kinds.LANGUAGE
-    names = [*(SPREAD_NAMES if language else ()), *LEVEL_NAMES]
+    names = [*(SPREAD_NAMES if trace.profile in kinds.LANGUAGE else ()), *LEVEL_NAMES]
     logged = [(n, s) for n in names if (s := trace.numbers(n, MIN_REWARD_POINTS)) is not None]
     if not logged:
         return None
@@ -305,9 +291,9 @@ def _finding(
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
     learns, notes = _learns(trace, trend, between[0])
-    early = _starts_flat(trace, name, series, between[0], value)
-    counter = (*counter, *notes, *early)
-    severity = Severity.NOTE if learns or waits or ends_earlier or early else Severity.WARNING
+    flat_start = _starts_flat(trace, name, series, between[0], value)
+    counter = (*counter, *notes, *flat_start)
+    severity = Severity.NOTE if learns or waits or ends_earlier or flat_start else Severity.WARNING
     if waits:
         until = "had succeeded until then" if ends_earlier else "has succeeded yet"
         counter = (*counter, f"it is the least that a policy gets: nothing {until}")
@@ -346,7 +332,7 @@ def _starts_flat(
     first, reason = int(np.searchsorted(series.steps, began)), too_early(trace)
     if not reason:
         return ()
-    if float(series.values[:first].max(initial=value)) - value <= SAME_LEVEL * abs(value):
+    if float(series.values[:first].max(initial=value)) - value <= 0.05 * abs(value):  # of the level
         return (f"it never stood above that: a flat start; {reason}",)
     if value > series.values.min() or not _by_chance(series.values, first):
         return ()

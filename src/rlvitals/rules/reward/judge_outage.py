@@ -46,7 +46,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
-from rlvitals.rules.shapes import above
+from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.standing import label
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.changepoint import change_point
@@ -59,15 +59,9 @@ MAX_ROLLOUT_ERROR_SHARE = Threshold(
 MIN_OUTAGE_UPDATES = Threshold(
     "judge-outage.updates", 3.0, "successive updates without real rewards"
 )
-WINDOW = 10  # updates
-WHOLE = 0.9  # of the rows outside the gap hold the reward: it is logged in every row
-FAR = 4.0  # sd of the updates before
-LEVEL_BEFORE_UPDATES = 20  # updates that tell the level before
-ONSET_UPDATES = 5  # updates on either side of the onset
-MOVED = 4.0  # sd of a mean of so many updates
-QUARTER = 0.25  # of the way from the default to the level before
-MIN_LONG_OUTAGE_SHARE = 0.1  # share of the run
-NEARLY_ALL = 0.9  # of the rollouts
+LEVEL_BEFORE_UPDATES = 20  # before an outage; their median is the level
+ONSET_UPDATES = 5  # on either side of the onset
+MIN_LONG_OUTAGE_SHARE = 0.1  # of the run
 # What a policy moves before it can earn less.
 POLICY_MOVEMENT_NAMES = (
     ENTROPY.name,
@@ -114,14 +108,14 @@ def _errors(trace: Trace) -> Finding | None:
     for metric in (ERROR_SHARE, ABORTED_SHARE):
         shares = trace.get(metric.name)
         limit = MAX_ROLLOUT_ERROR_SHARE.on(trace)
-        stretch = above(shares, limit, WINDOW) if shares is not None else None
+        stretch = above(shares, limit, SHORT_WINDOW) if shares is not None else None
         if shares is None or stretch is None:
             continue
         level = stretch.middle(shares)
         trend = learning_trend(trace, since=stretch.start)
         evidence, counter = sides(trend)
         lasts = stretch.goes_on or (stretch.share >= MIN_LONG_OUTAGE_SHARE and not content(trend))
-        is_total = stretch.goes_on and level >= NEARLY_ALL
+        is_total = stretch.goes_on and level >= 0.9  # of the rollouts
         return Finding(
             f"{level:.0%} of rollouts end in an error, {stretch.worst:.0%} at worst",
             severity=Severity(lasts + is_total),
@@ -149,7 +143,8 @@ def _missing(trace: Trace, name: str) -> Outage | None:
     first, last = stretch
     count = last - first + 1
     other_rows = np.concatenate((has[:first], has[last + 1 :]))
-    if count < MIN_OUTAGE_UPDATES.on(trace) or first == 0 or other_rows.mean() < WHOLE:
+    # Otherwise the reward is not logged in every row.
+    if count < MIN_OUTAGE_UPDATES.on(trace) or first == 0 or other_rows.mean() < 0.9:
         return None
     return Outage(
         name,
@@ -191,8 +186,8 @@ def _default(trace: Trace, name: str) -> Outage | None:
     level, spread = median(values_before) or 0.0, robust_sd(values_before) or 0.0
     # Gone in one update, from where it had never been near: what sinks over several, or touches
     # the floor now and then, is a policy that gets worse.
-    near = np.any(values_before - atom < QUARTER * (level - atom))
-    if not spread or level - atom < FAR * spread or near:
+    near = np.any(values_before - atom < 0.25 * (level - atom))  # a quarter of the way
+    if not spread or level - atom < 4.0 * spread or near:  # standard deviations before
         return None
     moved = _policy_moves(trace, int(series.steps[first]))
     if moved is None or moved:
@@ -239,16 +234,14 @@ def _policy_moves(trace: Trace, step: int) -> bool | None:
             continue
         series = trace[name].finite()
         index = int(np.searchsorted(series.steps, step))
-        values_before, after = (
-            series.values[max(0, index - LEVEL_BEFORE_UPDATES) : index],
-            series.values[index : index + 2],
-        )
+        values_before = series.values[max(0, index - LEVEL_BEFORE_UPDATES) : index]
+        after = series.values[index : index + 2]
         if len(values_before) < 2 * ONSET_UPDATES or not len(after):
             continue
         answer = bool(answer)
         noise = max(noise_sd(values_before) or 0.0, robust_sd(values_before) or 0.0)
         gap = abs(float(after.mean()) - float(np.median(values_before)))
-        if gap > MOVED * noise:
+        if gap > 4.0 * noise:  # standard errors of a mean of so many updates
             return True
     return answer
 
@@ -311,7 +304,7 @@ RULE = Rule(
     name="judge-outage",
     needs=(),
     needs_any=(REWARD, SCORE, ERROR_SHARE),
-    at_least=WINDOW,
+    at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
     causes=(

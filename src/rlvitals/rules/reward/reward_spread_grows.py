@@ -30,7 +30,7 @@ from rlvitals.metrics.catalogue.reward import MAX, MIN, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import Stretch, above, start
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above, start
 from rlvitals.rules.standing import outcome, standing
 from rlvitals.types import Series, Trace
 
@@ -40,7 +40,6 @@ SPREAD_FACTOR = Threshold(
     "x the spread at the start, the level's growth taken out",
     low=1.0,
 )
-WINDOW = 10  # updates
 MIN_TAIL_SD = 8.0  # standard deviations: the largest of a thousand normal rewards is at 3.2
 
 
@@ -52,7 +51,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("rewards did not scatter at the start: there is nothing to compare with")
     origin = f"{SPREAD_FACTOR.on(trace):g} x this run's start, the level's growth taken out"
     limit = SPREAD_FACTOR.bound(trace, origin, max(1.0, _growth(trace)) * first)
-    stretch = above(spread, limit.value, WINDOW)
+    stretch = above(spread, limit.value, SHORT_WINDOW)
     if stretch is None:
         return _tail(trace, spread) or Clear()
     trend = standing(trace, since=stretch.start)
@@ -76,7 +75,9 @@ def _tail(trace: Trace, spread: Series) -> Finding | None:
     mean = next((trace[n].finite() for n in (REWARD.name, SCORE.name) if n in trace), None)
     for name in (MAX.name, MIN.name):
         extreme = trace.get(name)
-        if mean is None or not len(mean) or extreme is None or len(extreme.finite()) < 2 * WINDOW:
+        if mean is None or not len(mean) or extreme is None:
+            continue
+        if len(extreme.finite()) < 2 * SHORT_WINDOW:
             continue
         extremes = extreme.finite()
         level, scale = (np.interp(extremes.steps, s.steps, s.values) for s in (mean, spread))
@@ -86,10 +87,11 @@ def _tail(trace: Trace, spread: Series) -> Finding | None:
             continue
         limit = SPREAD_FACTOR.on(trace) * first
         long = np.where(far.values > MIN_TAIL_SD * scale, far.values, 0.0)
-        stretch = above(Series(far.steps, far.times, long), limit, WINDOW)
+        stretch = above(Series(far.steps, far.times, long), limit, SHORT_WINDOW)
         if stretch is not None:
             end = "highest" if name == MAX.name else "lowest"
-            origin = f"{SPREAD_FACTOR.on(trace):g} x its distance at the start, and {MIN_TAIL_SD:g} deviations"
+            factor = f"{SPREAD_FACTOR.on(trace):g} x its distance at the start"
+            origin = f"{factor}, and {MIN_TAIL_SD:g} deviations"
             return _long(name, end, stretch, first, SPREAD_FACTOR.bound(trace, origin, first))
     return None
 
@@ -120,7 +122,7 @@ def _growth(trace: Trace) -> float:
 RULE = Rule(
     name="reward-spread-grows",
     needs=(STD,),
-    at_least=2 * WINDOW,
+    at_least=2 * SHORT_WINDOW,
     check=check,
     doc=__doc__,
     profiles=kinds.WITH_REWARD,

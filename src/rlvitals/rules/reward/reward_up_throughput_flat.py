@@ -40,7 +40,6 @@ MIN_THROUGHPUT_GAIN = Threshold(
     "reward-up-throughput-flat.gain", 0.05, "gain of throughput, as a part of what it was", low=-1.0
 )
 MIN_RELIEF = 0.10  # of the latency
-SERVED = 0.85  # of what arrives; the rest is still in the cluster
 MIN_LATENCY_POINTS = 20
 
 
@@ -90,7 +89,8 @@ def _serves_all(trace: Trace, throughput: float) -> bool:
     """Tell whether arrivals limit throughput: nearly all that arrive are finished."""
     arrivals = trace.get(ARRIVALS.name)
     lately = None if arrivals is None else first_last_change(arrivals.finite().values)
-    return lately is not None and throughput >= SERVED * lately[1]
+    # The rest of what arrives is still in the cluster.
+    return lately is not None and throughput >= 0.85 * lately[1]
 
 
 def _frozen_since(latency: Series) -> int | None:

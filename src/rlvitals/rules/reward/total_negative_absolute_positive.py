@@ -45,10 +45,7 @@ MIN_PAST_NEGATIVE_SHARE = Threshold(
     high=1.0,
 )
 TOTAL_REWARDS = (REWARD, STEP, MEAN)
-REWARD_WINDOWS = (
-    12  # of the run: short enough to date it, long enough that single rewards do not matter
-)
-LEAST = 5  # numbers in each
+REWARD_WINDOWS = 12  # of a run: short enough to date it, long enough to average rewards
 
 
 def check(trace: Trace) -> Answer:
@@ -94,7 +91,7 @@ def _means(
     inside = np.digitize(series.steps, edges) - 1
     counts = np.bincount(inside, minlength=REWARD_WINDOWS)[:REWARD_WINDOWS]
     sums = np.bincount(inside, weights=series.values, minlength=REWARD_WINDOWS)[:REWARD_WINDOWS]
-    enough = counts >= min(LEAST, len(series) // REWARD_WINDOWS or 1)
+    enough = counts >= min(5, len(series) // REWARD_WINDOWS or 1)  # numbers in each window
     return np.where(enough, sums / np.maximum(counts, 1), np.nan)
 
 

@@ -117,7 +117,7 @@ def _loads(trace: Trace, temperature: Series) -> list[_Load]:
 def _follows(trace: Trace, correlation: Lagged) -> bool:
     """Tell a temperature that falls when or after the load rises, beyond chance."""
     strong = correlation.correlation <= -MIN_LOAD_CORRELATION.on(trace)
-    return correlation.proven and correlation.lag >= 0 and strong
+    return correlation.is_significant and correlation.lag >= 0 and strong
 
 
 def _latency_falls(trace: Trace, stretch: Stretch) -> bool:

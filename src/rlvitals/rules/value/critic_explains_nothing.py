@@ -176,9 +176,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
         severity = Severity.NOTE
         counter = (*counter, f"an estimate rests on {samples:.0f} samples only: near 0 is usual")
     first = trace.first_step
-    if stretch.start - first < MIN_LASTING_SHARE * (trace.last_step - first) and (
-        reason := too_early(trace)
-    ):
+    is_first = stretch.start - first < MIN_LASTING_SHARE * (trace.last_step - first)
+    if is_first and (reason := too_early(trace)):
         severity = Severity.NOTE  # every critic starts so, and every outcome
         counter = (*counter, reason)
     negative = float((during < 0).mean())
