@@ -216,7 +216,7 @@ def test_a_large_run_is_said_to_read_faster_once_packed(tmp_path, capsys, monkey
     record(tmp_path / "one")
     assert main(["runs", str(tmp_path)]) == 0
     assert "packed" not in capsys.readouterr().out
-    monkeypatch.setattr("rlvitals.cli.runs.MIN_INDEXED_BYTES", 100)
+    monkeypatch.setattr("rlvitals.cli.runs.MIN_PACK_BYTES", 100)
     assert main(["runs", str(tmp_path)]) == 0
     assert f"1 run is large and read faster once packed: rlvitals compact {tmp_path}" in (
         capsys.readouterr().out

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rlvitals.storage.run_query import Indexed
 
 
-MIN_INDEXED_BYTES = 64 << 20  # reading the last values of so many bytes takes 0.1 s
+MIN_PACK_BYTES = 64 << 20  # reading the last values of so many bytes takes 0.1 s
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -87,8 +87,7 @@ def run(args: Namespace) -> int:
     large = [
         entry
         for entry in entries
-        if entry.status != "running"
-        and _count_unpacked_bytes(root / entry.path) > MIN_INDEXED_BYTES
+        if entry.status != "running" and _count_unpacked_bytes(root / entry.path) > MIN_PACK_BYTES
     ]
     if large:
         are = "1 run is" if len(large) == 1 else f"{len(large)} runs are"
