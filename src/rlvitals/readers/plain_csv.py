@@ -8,9 +8,12 @@ by row number, and a note reports so.
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from rlvitals.errors import join_first, quantity
 from rlvitals.readers import multi_run, table_runs
@@ -40,15 +43,18 @@ from rlvitals.readers.formats.table_head import (
     names_rows,
     read_table,
 )
-from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.reader import Cursor, Reader, ThinReading
 from rlvitals.readers.table_runs import Selection
-from rlvitals.types import Log, Setting
+from rlvitals.storage.thinner import Thinner
+from rlvitals.types import Log, Series, Setting
 
 # One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
 PRINTED_TENSOR = re.compile(
     r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
     r"(?:, (?:grad_fn|dtype|device|requires_grad)=[^,]{1,60}|\))*\)*\]*\s*"
 )
+LARGE_TABLE_BYTES = 32 << 20  # a file that is thinned as it is read: some million numbers
+CHUNK_ROWS = 1 << 14  # that are thinned at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,46 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     return _read(path, previous, run=Selection())
 
 
-def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tuple[Log, Cursor]:
+def read_thin(path: Path) -> ThinReading | None:
+    """Read a large table with thinned columns, a chunk of its rows in memory at once.
+
+    None for a small one, and for one whose steps repeat or go back: its rows are put in order, and
+    repeated ones dropped, for which all of them are needed. Raises UnreadableLog.
+    """
+    try:
+        if path.stat().st_size < LARGE_TABLE_BYTES:
+            return None
+    except OSError:
+        return None  # reading it says so
+    thinners: dict[str, Thinner] = {}
+    try:
+        log, cursor = _read(path, run=Selection(), take_chunk=partial(_thin_chunk, thinners))
+    except _ReadWholeError:
+        return None
+    return ThinReading(log, cursor, thinners)
+
+
+class _ReadWholeError(Exception):
+    """The steps of a table repeat or go back."""
+
+
+def _thin_chunk(thinners: dict[str, Thinner], chunk: Mapping[str, Series]) -> None:
+    for key, column in chunk.items():
+        thinner = thinners.setdefault(key, Thinner())
+        last = thinner.last_step
+        if (np.diff(column.steps) <= 0).any() or (last is not None and column.steps[0] <= last):
+            raise _ReadWholeError
+        thinner.add(column)
+
+
+def _read(
+    path: Path,
+    previous: Cursor | None = None,
+    *,
+    run: Selection,
+    take_chunk: Callable[[Mapping[str, Series]], None] | None = None,
+) -> tuple[Log, Cursor]:
+    """Read the rows after a cursor; the points go to `take_chunk` where there is one."""
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     with open_log(path) as file:
         table = read_table(file, path)
@@ -125,11 +170,16 @@ def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tupl
         reading = _Reading(table, refused, resume, run)
         for row in rows:
             reading.take(row)
+            if take_chunk is not None and reading.rows % CHUNK_ROWS == 0:
+                take_chunk(reading.columns.drain())
         cursor = reading.cursor(rows.position())
         notes = (*([again] if again else []), *reading.notes(), *rows.notes())
     unit = column_guess.step_unit(reading.step) if reading.step else "rows"
-    settings = reading.settings()
-    return Log("csv", reading.columns.series(), settings, notes, str(path), unit), cursor
+    series = reading.columns.drain()
+    if take_chunk is not None:
+        take_chunk(series)
+        series = {}
+    return Log("csv", series, reading.settings(), notes, str(path), unit), cursor
 
 
 class _Reading:
@@ -199,7 +249,7 @@ class _Reading:
         if self._table.delimiter == ";" and cell.count(",") == 1 and "." not in cell:
             cell = cell.replace(",", ".")  # tables with semicolons write 0,5
         try:
-            value = parse_number(PRINTED_TENSOR.sub(r"\1", cell))
+            value = _parse_cell(cell)
         except ValueError:
             self._left_out[key] += 1
             texts = self._texts.setdefault(key, set())
@@ -250,6 +300,14 @@ class _Reading:
         return notes
 
 
+def _parse_cell(cell: str) -> float | None:
+    """Parse a number, or one as a tensor is printed. Raises ValueError."""
+    try:
+        return parse_number(cell)
+    except ValueError:
+        return parse_number(PRINTED_TENSOR.sub(r"\1", cell))
+
+
 def _unique_keys(names: tuple[str, ...]) -> list[str]:
     """Return a key for each column: a name's second column says which one it is."""
     keys: list[str] = []
@@ -272,4 +330,6 @@ READER = Reader(
     sums_up=True,
     claims_single=claims_single,
     split=split,
+    read_thin=read_thin,
+    thins_alone=True,
 )

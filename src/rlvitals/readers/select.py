@@ -84,6 +84,7 @@ def _wrap_packed(reader: Reader) -> Reader:
     return replace(
         reader,
         read=partial(_read_with_packing_note, reader),
+        read_thin=None,
         home=None if home is None else partial(_packed_home, home),
     )
 

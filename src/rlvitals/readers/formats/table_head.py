@@ -19,6 +19,7 @@ from rlvitals.readers.formats import column_guess, step_order
 from rlvitals.readers.formats.columns import parse_number
 
 PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
+MAX_HEAD_ROWS = 10_000  # that tell how a table is read
 MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
 
 
@@ -102,13 +103,17 @@ def read_table(file: BinaryIO, path: Path) -> Table:
     )
 
 
+def _first_rows(table: Table, data: bytes) -> list[bytes]:
+    return data[table.start :].split(b"\n", MAX_HEAD_ROWS)[:-1]  # the last one may be cut
+
+
 def _short_width(table: Table, data: bytes) -> int:
     """Return the number of cells of most rows, where the first of them alone is complete; else 0.
 
     A script wrote its settings behind the first row and left the columns out afterwards.
     """
-    texts = [raw.decode(errors="replace") for raw in data[table.start :].split(b"\n")[:-1]]
-    widths = [len(text.split(table.delimiter)) for text in texts[:10_000] if text.strip()]
+    texts = [raw.decode(errors="replace") for raw in _first_rows(table, data)]
+    widths = [len(text.split(table.delimiter)) for text in texts if text.strip()]
     width = len(table.names)
     first, rest = widths[:1], set(widths[1:])
     short = min(rest, default=width)
@@ -125,8 +130,7 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
     """
     columns = {name: table.names.index(name) for name in table.steps}
     by_name: dict[str, list[float]] = {name: [] for name in columns}
-    rows = data[table.start :].split(b"\n")[:-1][:10_000]  # the last one may be cut
-    for raw in rows:
+    for raw in _first_rows(table, data):
         text = raw.decode(errors="replace")
         has_quotes = '"' in text
         cells = _split(text, table.delimiter)[0] if has_quotes else text.split(table.delimiter)
