@@ -19,20 +19,36 @@ from rlvitals.views.report import html as report
 from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Subject
 
+# Gives each frame of a page of ours the height that its content tells; nothing else is taken.
+FRAME_SCRIPT = """
+if (!window.rlvitalsFrames) {
+  window.rlvitalsFrames = true;
+  addEventListener("message", ({ source, data }) => {
+    const height = Math.ceil(Number(data?.rlvitalsHeight));
+    if (!(height > 0)) return;
+    for (const frame of document.querySelectorAll("iframe[data-rlvitals]")) {
+      if (frame.contentWindow === source) frame.style.height = `${height + 2}px`;
+    }
+  });
+}
+"""
+
 
 def html(diagnosis: Diagnosis) -> str:
     """Return the report's page with header and charts, and below it the text of the terminal.
 
-    The page is in a separate frame: neither its style nor its script reaches the notebook. A
-    notebook that is not trusted, and GitHub, leave frames out; the text stays.
+    The page is in a separate frame: neither its style nor its script reaches the notebook, where a
+    script of ours makes the frame as high as its content. A notebook that is not trusted, and
+    GitHub, leave frames out; the text stays.
     """
     name = harmless(diagnosis.trace.name)
     style = "width:100%;height:34rem;border:1px solid #8886;border-radius:6px;resize:vertical"
     frame = Html(
-        f'<iframe srcdoc="{escape(_page(diagnosis))}" style="{style}" sandbox="allow-scripts"'
-        f' title="{escape(f"rlvitals: {name}")}"></iframe>'
+        f'<iframe data-rlvitals srcdoc="{escape(_page(diagnosis))}" style="{style}"'
+        f' sandbox="allow-scripts" title="{escape(f"rlvitals: {name}")}"></iframe>'
     )
-    return el("div", frame, el("details", el("summary", "as text"), Html(text(diagnosis))))
+    script = el("script", Html(FRAME_SCRIPT))
+    return el("div", script, frame, el("details", el("summary", "as text"), Html(text(diagnosis))))
 
 
 def _page(diagnosis: Diagnosis) -> str:
