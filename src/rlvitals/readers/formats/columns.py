@@ -144,8 +144,8 @@ class Columns:
         """Return the columns without a copy, and start again without any."""
         drained, self._columns = self._columns, {}
         return {
-            key: Series(*(np.frombuffer(column, column.typecode) for column in columns))
-            for key, columns in drained.items()
+            key: Series(np.frombuffer(steps, np.int64), np.frombuffer(times), np.frombuffer(values))
+            for key, (steps, times, values) in drained.items()
         }
 
     def series(self) -> dict[str, Series]:
