@@ -13,6 +13,7 @@ from rlvitals.metrics import canonicalize
 from rlvitals.readers import plain_csv, plain_jsonl, select
 from rlvitals.readers.discovery import sources
 from rlvitals.signals.thin import MAX_THIN_POINTS
+from rlvitals.storage import thin_read
 from rlvitals.views import diagnosis_json
 
 ROWS = 30_000
@@ -34,8 +35,7 @@ def table(steps):
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr(plain_csv, "LARGE_TABLE_BYTES", 1000)
-    monkeypatch.setattr(plain_csv, "CHUNK_ROWS", 1024)
+    monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 1000)
 
 
 @pytest.mark.usefixtures("large")
@@ -84,7 +84,7 @@ def test_small_packed_and_shared_tables_are_read_whole(tmp_path, monkeypatch):
     assert plain_jsonl.READER.read_thin is None
     (run,) = sources.find(tmp_path)
     assert max(len(log.series.get("return", ())) for log in sources.read(run, thin=True)) == ROWS
-    monkeypatch.setattr(plain_csv, "LARGE_TABLE_BYTES", 2**25)
+    monkeypatch.setattr(thin_read, "LARGE_RUN_BYTES", 2**25)
     assert plain_csv.read_thin(path) is None
     assert plain_csv.read_thin(tmp_path / "gone.csv") is None
     packed = tmp_path / "packed.csv.gz"

@@ -2,29 +2,17 @@
 
 import os
 import shutil
+from pathlib import Path
 
-import pytest
 from served import record
 from waiting import HANG_SECONDS
 
-from rlvitals import settings
+import rlvitals
+from rlvitals import judging_code, settings
 from rlvitals.server.fleet import Fleet
-from rlvitals.storage import judging_code
 
 
-@pytest.fixture
-def copied_code(tmp_path, monkeypatch):
-    """A package of which a file may be changed; what runs is not."""
-    package = tmp_path / "package"
-    for name in judging_code.JUDGING_FOLDERS:
-        shutil.copytree(judging_code.PACKAGE / name, package / name)
-    monkeypatch.setattr(judging_code, "PACKAGE", package)
-    judging_code.version.cache_clear()
-    yield package
-    judging_code.version.cache_clear()
-
-
-def test_a_line_and_its_traits_are_kept_until_the_code_changes(tmp_path, copied_code):
+def test_a_line_and_its_traits_are_kept_until_the_code_changes(tmp_path, monkeypatch):
     root = tmp_path / "runs"
     record(root / "one", collapse=40)
     fleet = Fleet(root, settings.load(tmp_path))
@@ -35,10 +23,19 @@ def test_a_line_and_its_traits_are_kept_until_the_code_changes(tmp_path, copied_
     assert traits
     fleet._index.__exit__(None, None, None)
     assert shown_at_start(root, tmp_path) == (line.verdict, traits)
-    rule = next((copied_code / "rules").rglob("kl_spike.py"))
-    os.utime(rule, ns=(1, 1))
-    judging_code.version.cache_clear()  # another process
+    monkeypatch.setattr(judging_code, "version", lambda: "others")
     assert shown_at_start(root, tmp_path) == ("pending", None)
+
+
+def test_a_changed_file_is_other_code(tmp_path):
+    """A copy of the rules stands for a checkout, in which one file is saved again."""
+    shutil.copytree(Path(rlvitals.__file__).parent / "rules", tmp_path / "rules")
+    first = judging_code.version(tmp_path)
+    judging_code.version.cache_clear()
+    assert judging_code.version(tmp_path) == first
+    os.utime(next((tmp_path / "rules").rglob("kl_spike.py")), ns=(1, 1))
+    judging_code.version.cache_clear()
+    assert judging_code.version(tmp_path) != first
 
 
 def shown_at_start(root, folder):

@@ -10,8 +10,9 @@ import pytest
 from served import build, record, serving, until
 from waiting import HANG_SECONDS
 
-from rlvitals.server import access, patience
+from rlvitals.server import access
 from rlvitals.server.channel import MAX_QUEUED_MESSAGES
+from rlvitals.server.patience import PatientProtocol
 
 MAX_STREAMS = 256
 MESSAGE_BYTES = 20_000
@@ -132,7 +133,7 @@ BEGUN = {
 
 @pytest.mark.parametrize("begun", BEGUN)
 def test_a_request_that_comes_byte_by_byte_is_ended(address, monkeypatch, begun):
-    monkeypatch.setattr(patience, "RECEIVE_SECONDS", 1.0)
+    monkeypatch.setattr(PatientProtocol, "receive_seconds", 1.0)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(contextlib.closing(socket.socket())) for _ in range(20)]
         for client in clients:
@@ -148,8 +149,8 @@ def test_a_request_that_comes_byte_by_byte_is_ended(address, monkeypatch, begun)
 
 def test_a_client_that_never_reads_is_ended(application, address, monkeypatch):
     """Of events, and of a large answer; a client that reads slowly gets all of it."""
-    monkeypatch.setattr(patience, "TAKE_SECONDS", 1.0)
-    monkeypatch.setattr(patience, "MIN_TAKEN_BYTES", 1000)
+    monkeypatch.setattr(PatientProtocol, "take_seconds", 1.0)
+    monkeypatch.setattr(PatientProtocol, "min_taken_bytes", 1000)
     channel = application.state.fleet.channel
     with contextlib.ExitStack() as stack:
         deaf = stream(stack, address, receive_bytes=4096)

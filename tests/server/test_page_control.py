@@ -11,8 +11,8 @@ from served import build, record, serving, until
 from starlette.testclient import TestClient
 from waiting import HANG_SECONDS
 
-from rlvitals.server import control
 from rlvitals.server.access import CONTROL_HEADER, MAX_BODY_BYTES
+from rlvitals.server.control import Control
 
 ORIGIN = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
 
@@ -141,7 +141,7 @@ for step in itertools.count():
 )
 def test_a_process_that_never_looks_is_ended(root, monkeypatch, name, ended_by):
     """The request is answered at once; the page is told of each signal, and of the end."""
-    monkeypatch.setattr(control, "KILL_GRACE_SECONDS", 2.0)
+    monkeypatch.setattr(Control, "kill_grace_seconds", 2.0)
     with (
         serving(build(root, control=True)) as address,
         httpx.Client(base_url=address, timeout=HANG_SECONDS) as client,

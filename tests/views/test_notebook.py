@@ -29,7 +29,7 @@ def test_html_is_the_page_of_the_report_in_a_frame_and_the_text():
     assert "default-src 'none'" in unescape(page)  # nothing is loaded
     assert '"charts":[{' in page
     assert 'sandbox="allow-scripts"' in html
-    assert re.findall(r"<script>(.*?)</script>", html, re.DOTALL) == [notebook.FRAME_SCRIPT]
+    assert re.findall(r"<script>(.*?)</script>", html, re.DOTALL) == [notebook.frame_script()]
     assert notebook.text(made.diagnosis()) in html
 
 

@@ -17,8 +17,6 @@ from rlvitals.types import Histogram, Log, Series, Setting, Table, Text
 T = TypeVar("T")
 # What is true of one reading alone, not of the log.
 TRANSIENT_NOTES = frozenset({REPLACED_NOTE, REREAD_NOTE, REWRITTEN_NOTE, TORN_NOTE, NO_EXIT_NOTE})
-# What concerns the reader of a growing file alone.
-FOLLOWING_NOTES = frozenset({REPLACED_NOTE, REREAD_NOTE})
 
 
 class FileState:
@@ -61,7 +59,9 @@ class FileState:
     def log(self) -> Log:
         """Return the complete log; of transient notes only those of the last reading."""
         last = self._last or Log(self._reader.name, {})
-        passing = [note for note in last.notes if note in TRANSIENT_NOTES - FOLLOWING_NOTES]
+        passing = [
+            note for note in last.notes if note in TRANSIENT_NOTES - {REPLACED_NOTE, REREAD_NOTE}
+        ]
         return replace(
             last,
             series=self.columns.series(),

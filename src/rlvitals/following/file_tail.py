@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.append_buffer import find_new_points, is_continuation
-from rlvitals.following.file_state import FOLLOWING_NOTES, FileState
+from rlvitals.following.file_state import FileState
 from rlvitals.following.thin_buffer import ThinBuffer
 from rlvitals.readers.discovery.join import concatenate_series
 from rlvitals.readers.formats.lines import REPLACED_NOTE, REREAD_NOTE
@@ -225,7 +225,11 @@ class FileTail:
                         return None
                     if entry.inode() == inode and entry.name != self.path.name:
                         log, _ = self.reader.read(Path(entry.path), self._cursor)
-                        return None if FOLLOWING_NOTES & {*log.notes} or not log.series else log
+                        return (
+                            log
+                            if log.series and not {REPLACED_NOTE, REREAD_NOTE} & {*log.notes}
+                            else None
+                        )
         except (OSError, UnreadableLog):
             return None
         return None

@@ -80,7 +80,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             return _read_rows(path, previous)
     resume = previous if isinstance(previous, _Cursor) else None
     with open_log(path) as file:
-        lines, resume, again = _start(file, path, resume)
+        lines, resume, reread_notes = _start(file, path, resume)
         columns, refused, rows = Columns(), Refusals(), resume.rows
         shape = resume.shape
         for line in lines:
@@ -102,7 +102,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             for key, value in zip(_keys(path, shape), cells[shape.counters :], strict=True):
                 columns.add(key, step, value)
         end = lines.position()
-    notes = (*again, *lines.notes(), *refused.notes(), *_notes(path, shape))
+    notes = (*reread_notes, *lines.notes(), *refused.notes(), *_notes(path, shape))
     log = Log("headerless-csv", columns.series(), {}, notes, str(path), "rows")
     return log, _Cursor(end, shape, rows)
 

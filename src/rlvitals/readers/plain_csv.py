@@ -45,6 +45,7 @@ from rlvitals.readers.formats.table_head import (
 )
 from rlvitals.readers.reader import Cursor, Reader, ThinReading
 from rlvitals.readers.table_runs import Selection
+from rlvitals.storage import thin_read
 from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Log, Series, Setting
 
@@ -53,8 +54,6 @@ PRINTED_TENSOR = re.compile(
     r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
     r"(?:, (?:grad_fn|dtype|device|requires_grad)=[^,]{1,60}|\))*\)*\]*\s*"
 )
-LARGE_TABLE_BYTES = 32 << 20  # a file that is thinned as it is read: some million numbers
-CHUNK_ROWS = 1 << 14  # that are thinned at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ def read_thin(path: Path) -> ThinReading | None:
     repeated ones dropped, for which all of them are needed. Raises UnreadableLog.
     """
     try:
-        if path.stat().st_size < LARGE_TABLE_BYTES:
+        if path.stat().st_size < thin_read.LARGE_RUN_BYTES:
             return None
     except OSError:
         return None  # reading it says so
@@ -160,20 +159,20 @@ def _read(
             run = replace(run, columns=run_labels.rename_value(table.names, bare(path).stem))
         first = position_at(file, table.start, table.lines)
         lines = Lines(file, resume.position or first)
-        again = REPLACED_NOTE if lines.replaced else ""
-        if not again and resume.table not in {None, table}:
-            again = REREAD_NOTE
-        if again:
+        reread_note = REPLACED_NOTE if lines.replaced else ""
+        if not reread_note and resume.table not in {None, table}:
+            reread_note = REREAD_NOTE
+        if reread_note:
             resume, lines = _Cursor(), Lines(file, first)
         refused = Refusals()
         rows = Rows(lines, len(table.names), refused, table.delimiter, table.short)
         reading = _Reading(table, refused, resume, run)
         for row in rows:
             reading.take(row)
-            if take_chunk is not None and reading.rows % CHUNK_ROWS == 0:
+            if take_chunk is not None and reading.rows % (1 << 14) == 0:
                 take_chunk(reading.columns.drain())
         cursor = reading.cursor(rows.position())
-        notes = (*([again] if again else []), *reading.notes(), *rows.notes())
+        notes = (*([reread_note] if reread_note else []), *reading.notes(), *rows.notes())
     unit = column_guess.step_unit(reading.step) if reading.step else "rows"
     series = reading.columns.drain()
     if take_chunk is not None:

@@ -33,7 +33,6 @@ REQUEST_TEXTS: Mapping[str, str] = {
     " looks.",
     "kill": "The run's processes on this machine are being ended.",
 }
-KILL_GRACE_SECONDS = 30.0  # between SIGTERM and SIGKILL
 
 Values = Mapping[str, object]
 Action = Callable[[LiveRun, Values], str]  # returns what was done, or has begun, as a sentence
@@ -41,6 +40,8 @@ Action = Callable[[LiveRun, Values], str]  # returns what was done, or has begun
 
 class Control:
     """The requests that change something, over a fleet and its open runs."""
+
+    kill_grace_seconds = 30.0  # between SIGTERM and SIGKILL
 
     def __init__(self, fleet: Fleet, live: LiveRuns) -> None:
         """Change these runs."""
@@ -127,7 +128,7 @@ class Control:
             _tell(run, f"{name} is sent to the run's processes on this machine; {count} still run.")
 
         try:
-            signals = kill.end(descriptors, KILL_GRACE_SECONDS, report)
+            signals = kill.end(descriptors, self.kill_grace_seconds, report)
             text = "Processes of the run on this machine that ended: "
             text += f"{len(signals)} of {len(descriptors)}"
             text += f" ({', '.join(dict.fromkeys(signals.values()))})." if signals else "."
@@ -141,8 +142,8 @@ class Control:
     def _endpoint(self, action: Action) -> Callable[[Request], Awaitable[Response]]:
         def act(values: Values) -> Response:
             run = self.live.get(str(values.get("key", "")))
-            done = action(run, values)
-            return JSONResponse({"done": done}, 202 if run.key in self._ending else 200)
+            text = action(run, values)
+            return JSONResponse({"done": text}, 202 if run.key in self._ending else 200)
 
         async def answer(request: Request) -> Response:
             try:

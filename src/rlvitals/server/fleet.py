@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlvitals import judging_code
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.server import fleet_line, run_files
 from rlvitals.server.channel import Channel
@@ -18,7 +19,7 @@ from rlvitals.server.live_runs import SingleReader
 from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
 from rlvitals.settings import Settings
-from rlvitals.storage import find_run_folders, judging_code
+from rlvitals.storage import find_run_folders
 from rlvitals.storage.downsample import Points
 from rlvitals.storage.index import Index
 from rlvitals.storage.run_query import Indexed, RunQuery

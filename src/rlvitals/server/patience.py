@@ -1,7 +1,8 @@
 """Bound the time that a slow client holds a connection: uvicorn waits for it without end.
 
-A request has to come whole within RECEIVE_SECONDS of its first byte, or of the connection. A client
-has to take what is sent to it: MIN_TAKEN_BYTES of what waits, or all of it, in TAKE_SECONDS.
+A request has to come whole within `receive_seconds` of its first byte, or of the connection. A
+client has to take what is sent to it: `min_taken_bytes` of what waits, or all of it, in
+`take_seconds`.
 """
 
 import asyncio
@@ -10,16 +11,15 @@ import socket
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-RECEIVE_SECONDS = 15.0
-TAKE_SECONDS = 60.0
-MIN_TAKEN_BYTES = 16 << 10
-# That the system holds of a connection: of more, a slow client's progress would not be seen.
-SEND_BUFFER_BYTES = 128 << 10
-
 
 class PatientProtocol(H11Protocol):
     """uvicorn's protocol, which ends a connection that is too slow."""
 
+    receive_seconds = 15.0
+    take_seconds = 60.0
+    min_taken_bytes = 16 << 10
+    # That the system holds of a connection: of more, a slow client's progress would not be seen.
+    send_buffer_bytes = 128 << 10
     transport: asyncio.Transport
     _receiving: asyncio.TimerHandle | None = None
     _taking: asyncio.TimerHandle | None = None
@@ -30,17 +30,12 @@ class PatientProtocol(H11Protocol):
         transport.set_write_buffer_limits(high=0)
         connection = transport.get_extra_info("socket")
         if connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        self._receiving = self.loop.call_later(RECEIVE_SECONDS, transport.abort)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes)
+        self._receiving = self.loop.call_later(self.receive_seconds, transport.abort)
 
-    def data_received(self, data: bytes) -> None:
-        """Take bytes, and stop the clock once a request is whole."""
-        super().data_received(data)
-        self._watch_request()
-
-    def on_response_complete(self) -> None:
-        """Go on with what a client has sent of its next request."""
-        super().on_response_complete()
+    def handle_events(self) -> None:
+        """Handle what a client has sent, and stop the clock once a request is whole."""
+        super().handle_events()
         self._watch_request()
 
     def pause_writing(self) -> None:
@@ -71,15 +66,15 @@ class PatientProtocol(H11Protocol):
             _cancel(self._receiving)
             self._receiving = None
         elif self._receiving is None:
-            self._receiving = self.loop.call_later(RECEIVE_SECONDS, self.transport.abort)
+            self._receiving = self.loop.call_later(self.receive_seconds, self.transport.abort)
 
     def _check_later(self) -> None:
         waiting = self.transport.get_write_buffer_size()
-        self._taking = self.loop.call_later(TAKE_SECONDS, self._check_taken, waiting)
+        self._taking = self.loop.call_later(self.take_seconds, self._check_progress, waiting)
 
-    def _check_taken(self, waiting: int) -> None:
+    def _check_progress(self, waiting: int) -> None:
         """End the connection if too little was taken; nothing is added while writing is paused."""
-        if waiting - self.transport.get_write_buffer_size() < min(MIN_TAKEN_BYTES, waiting):
+        if waiting - self.transport.get_write_buffer_size() < min(self.min_taken_bytes, waiting):
             self.transport.abort()
         else:
             self._check_later()

@@ -1,7 +1,9 @@
 """Show a diagnosed run in a notebook through IPython's formatters: its page, and its text."""
 
 import sys
+from functools import cache
 from html import escape
+from importlib.resources import files
 from io import StringIO
 from typing import Any
 
@@ -19,20 +21,6 @@ from rlvitals.views.report import html as report
 from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Subject
 
-# Gives each frame of a page of ours the height that its content tells; nothing else is taken.
-FRAME_SCRIPT = """
-if (!window.rlvitalsFrames) {
-  window.rlvitalsFrames = true;
-  addEventListener("message", ({ source, data }) => {
-    const height = Math.ceil(Number(data?.rlvitalsHeight));
-    if (!(height > 0)) return;
-    for (const frame of document.querySelectorAll("iframe[data-rlvitals]")) {
-      if (frame.contentWindow === source) frame.style.height = `${height + 2}px`;
-    }
-  });
-}
-"""
-
 
 def html(diagnosis: Diagnosis) -> str:
     """Return the report's page with header and charts, and below it the text of the terminal.
@@ -47,8 +35,14 @@ def html(diagnosis: Diagnosis) -> str:
         f'<iframe data-rlvitals srcdoc="{escape(_page(diagnosis))}" style="{style}"'
         f' sandbox="allow-scripts" title="{escape(f"rlvitals: {name}")}"></iframe>'
     )
-    script = el("script", Html(FRAME_SCRIPT))
+    script = el("script", Html(frame_script()))
     return el("div", script, frame, el("details", el("summary", "as text"), Html(text(diagnosis))))
+
+
+@cache
+def frame_script() -> str:
+    """Return the script that a notebook runs beside its frames."""
+    return files("rlvitals.views.report").joinpath("frame.js").read_text("utf-8")
 
 
 def _page(diagnosis: Diagnosis) -> str:

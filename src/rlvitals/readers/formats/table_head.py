@@ -18,8 +18,6 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess, step_order
 from rlvitals.readers.formats.columns import parse_number
 
-PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
-MAX_HEAD_ROWS = 10_000  # that tell how a table is read
 MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
 
 
@@ -104,7 +102,7 @@ def read_table(file: BinaryIO, path: Path) -> Table:
 
 
 def _first_rows(table: Table, data: bytes) -> list[bytes]:
-    return data[table.start :].split(b"\n", MAX_HEAD_ROWS)[:-1]  # the last one may be cut
+    return data[table.start :].split(b"\n", 10_000)[:-1]  # the last one may be cut
 
 
 def _short_width(table: Table, data: bytes) -> int:
@@ -162,7 +160,8 @@ def _split(text: str, delimiters: str = ",\t;") -> tuple[list[str], str]:
 def _are_names(cells: list[str]) -> bool:
     """Return True if a first row names columns: a table of numbers alone has no names."""
     words = Counter(re.sub(r" +\d+\Z", "", cell) for cell in cells)  # "Reward 1", "Reward 2"
-    pairs = (c for c in cells if PRINTED_PAIR.search(c) and words[re.sub(r" +\d+\Z", "", c)] == 1)
+    pair = r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z"  # a line, not a head
+    pairs = (c for c in cells if re.search(pair, c) and words[re.sub(r" +\d+\Z", "", c)] == 1)
     are_texts = next(pairs, None) is None and all(cell_number(cell) is None for cell in cells)
     return 1 < len(cells) <= 100_000 and are_texts
 

@@ -7,20 +7,17 @@ from pathlib import Path
 
 import rlvitals
 
-PACKAGE = Path(rlvitals.__file__).parent
-# What a judgement, the line of a run and the traits of its log depend on.
-JUDGING_FOLDERS = ("diagnosis", "metrics", "readers", "rules", "server", "signals", "views")
-
 
 @cache
-def version() -> str:
+def version(package: Path = Path(rlvitals.__file__).parent) -> str:
     """Return the package's version, and a digest of the state of the files that judge.
 
     The version alone stays the same while the code of a checkout changes.
     """
     state = hashlib.blake2b(digest_size=8)
-    for name in JUDGING_FOLDERS:
-        for folder, folders, files in os.walk(PACKAGE / name):
+    # What a judgement, the line of a run and the traits of its log depend on.
+    for name in ("diagnosis", "metrics", "readers", "rules", "server", "signals", "views"):
+        for folder, folders, files in os.walk(package / name):
             folders.sort()
             for file in sorted(files):
                 if file.endswith(".py"):
