@@ -1,4 +1,4 @@
-"""Measure reading TensorBoard event files, compared with three other readers.
+"""Measure reading TensorBoard event files beside three other readers, and judging a large CSV.
 
     python benchmarks/reading.py [--quick]
 
@@ -8,6 +8,7 @@ left out; for tensorboard-data-server, a program, all of its CPU time until it i
 memory is what reading adds to the process, beside the size of what is returned: 24 bytes a
 scalar, 8 bytes for each edge and count of a histogram. EventAccumulator and tbparse read a
 sample of the files (and of a large one, a shorter one): their cost is a constant a scalar.
+Of the CSV the whole of `rlvitals diagnose` is measured, its imports included.
 """
 
 import argparse
@@ -200,6 +201,26 @@ def row(case: Case, name: str, cost: Cost, ours: Cost) -> str:
     return f"| {case.name} | {name} | {sampled} | {nanoseconds} | {ratio} | {peak} |"
 
 
+def diagnose_table(folder: Path, rows: int) -> str:
+    """Return a row on `rlvitals diagnose` of a CSV with a step and nine noisy columns."""
+    folder.mkdir()
+    path, names = folder / "metrics.csv", ("return", "approx_kl", *(f"m{i}" for i in range(7)))
+    rng = np.random.default_rng(0)
+    with path.open("w") as file:
+        file.write(f"step,{','.join(names)}\n")
+        for first in range(0, rows, 10_000):
+            for step, row in enumerate(rng.random((10_000, len(names))), first):
+                file.write(f"{step},{','.join(f'{value:.7f}' for value in row)}\n")
+    command = [sys.executable, "-m", "rlvitals", "diagnose", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0  # waited for above
+    size, peak = path.stat().st_size / MiB, usage.ru_maxrss * 1024 / MiB
+    return (
+        f"| {rows:,} | {size:,.0f} MiB | {usage.ru_utime + usage.ru_stime:.1f} | {peak:,.0f} MiB |"
+    )
+
+
 def check(folder: Path) -> None:
     """Assert that TensorBoard's own reader reads what the generator writes, as we do."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -241,7 +262,11 @@ def main(arguments: tuple[str, ...] = ()) -> list[str]:
             costs = compare(case, Path(folder) / str(index))
             print(*costs, sep="\n", flush=True)
             rows += costs
-    return rows
+        table_rows = 300_000 if options.quick else 3_000_000
+        table = ["| rows of a CSV | size | CPU s of `diagnose` | peak memory |"]
+        table += ["| --- | --- | --- | --- |", diagnose_table(Path(folder) / "csv", table_rows)]
+        print(*table, sep="\n", flush=True)
+    return [*rows, *table]
 
 
 if __name__ == "__main__":

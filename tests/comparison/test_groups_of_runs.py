@@ -130,6 +130,16 @@ def test_one_seed_and_one_group_say_nothing():
     assert "nothing to compare with: 4 runs" in alone.sentence
 
 
+def test_runs_that_are_left_out_are_counted():
+    other = run(100, 1, path="b")
+    loss = {"value/loss": other.trace.series["outcome/return"]}
+    without = replace(other, trace=replace(other.trace, series=loss))
+    found = compare([run(100, 0, path="a"), without], CompareOptions())
+    assert found.sentence.startswith(
+        "nothing to compare with: only 1 of 2 runs logs outcome/return, return "
+    )
+
+
 def test_identical_runs_do_not_differ():
     found = compare(runs("a", *[100] * 5) + runs("b", *[100] * 5), CompareOptions())
     assert found.against[0].word == "cannot tell"

@@ -2,9 +2,10 @@
 
 import log_checks
 import numpy as np
+import pytest
 from effort import cases
 from following import Followed, assert_as_read_at_once, kinds, of, points
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from test_every_format import CASES, Files, files, mixed, states  # noqa: F401 - fixtures
 
@@ -80,27 +81,38 @@ ROWS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    rows=ROWS, cuts=st.lists(st.floats(0, 1), max_size=6), kind=st.sampled_from(["csv", "jsonl"])
+    rows=ROWS,
+    cuts=st.lists(st.floats(0, 1), max_size=6),
+    kind=st.sampled_from(["csv", "jsonl"]),
+    back=st.sampled_from([3, 20, 41]),
 )
-def test_any_rows_cut_anywhere(tmp_path_factory, rows, cuts, kind):
+@example(rows=[(0, 1.0, None, "a")] * 8, cuts=[0.5], kind="csv", back=41)  # each step falls
+@example(rows=[(0, 1.0, 0.1, "a"), (9, 1.0, 0.1, "b")] * 9, cuts=[0.3], kind="csv", back=7)
+def test_any_rows_cut_anywhere(tmp_path_factory, rows, cuts, kind, back):
     """Steps that go back, NaN, gaps, a text that changes: in any chunks it is the same run."""
-    data = as_csv(rows) if kind == "csv" else as_json(rows)
-    folder = tmp_path_factory.mktemp("run")
-    path = folder / f"metrics.{kind}"
+    data = as_csv(rows, back) if kind == "csv" else as_json(rows)
+    ends = [int(cut * len(data)) for cut in sorted(cuts)]
+    assert_ends_as_read_at_once(tmp_path_factory.mktemp("run") / f"metrics.{kind}", data, ends)
+
+
+def assert_ends_as_read_at_once(path, data, ends):
+    """A file that is seen at some sizes, then whole, is the same run as one reading of it."""
     path.write_bytes(b"")
-    followed = Followed(folder)
-    for cut in sorted(cuts):
-        path.write_bytes(data[: int(cut * len(data))])
-        followed.look(11.0)
+    followed = Followed(path.parent)
+    told = []
+    for end in ends:
+        path.write_bytes(data[:end])
+        told += followed.look(11.0)
     path.write_bytes(data)
-    followed.look(31.0)
-    followed.settle()
+    told += [*followed.look(31.0), *followed.settle()]
     if followed.watch.runs:
-        assert_as_read_at_once(followed, folder)
+        assert_as_read_at_once(followed, path.parent)
+    assert not of(changes.Restarted, told), "its rows are the same ones"
+    return followed
 
 
-def as_csv(rows):
-    steps = np.cumsum([max(step - 3, -5) for step, *_ in rows]) if rows else []
+def as_csv(rows, back):
+    steps = np.cumsum([max(step - back, -5) for step, *_ in rows]) if rows else []
     lines = [
         f"{step},{value!r},{'' if kl is None else kl},{text}\n"
         for step, (_, value, kl, text) in zip(steps, rows, strict=True)
@@ -120,3 +132,57 @@ def as_json(rows):
 
 def as_json_number(value):
     return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
+
+
+def lines_of(*rows):
+    return "".join(",".join(map(str, row)) + "\n" for row in rows)
+
+
+# What the first rows say of a table, and what all of them say, differ.
+TURNING = {
+    "metrics.csv": {
+        "its step falls in each row": lines_of(
+            ("step", "return"), *((-n * 5, n * 0.5) for n in range(12))
+        ),
+        "its only step counts within episodes": lines_of(
+            ("step", "reward"), *((n * 7 % 5, n * 0.5) for n in range(12))
+        ),
+        "a constant begins to move": lines_of(
+            ("global_step", "episode", "return"),
+            *((0 if n < 6 else n * 64, n, n * 0.5) for n in range(14)),
+        ),
+        "its last columns stand in the first row alone": lines_of(
+            ("step", "return", "gamma"), (0, 0.5, 0.99), *((n, n * 0.5) for n in range(1, 12))
+        ),
+        "it is started again": lines_of(
+            ("episode", "reward"), *((n % 6, n * 0.5) for n in range(18))
+        ),
+        "it names a second run": lines_of(
+            ("seed", "episode", "reward"), *((n // 6, n % 6, n * 0.5) for n in range(18))
+        ),
+    },
+    "rewards.csv": {
+        "its counter is none": lines_of(*((n % 5, n * 0.5) for n in range(12))),
+        "its second column counts no more": lines_of(
+            *((n, n if n < 9 else 3, n * 0.5) for n in range(14))
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        pytest.param(file, text, id=what)
+        for file, cases_of_file in TURNING.items()
+        for what, text in cases_of_file.items()
+    ],
+)
+def test_a_table_that_later_rows_show_to_be_another(tmp_path, file, text):
+    lines = text.splitlines(keepends=True)
+    for count in range(1, len(lines)):
+        for cut in (0, 1):
+            folder = tmp_path / f"{count}-{cut}"
+            folder.mkdir()
+            end = len("".join(lines[:count])) + cut
+            assert_ends_as_read_at_once(folder / file, text.encode(), [end // 2, end])

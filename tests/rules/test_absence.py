@@ -6,6 +6,7 @@ import pytest
 
 from rlvitals import metrics
 from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.key_metrics import crucial
 from rlvitals.metrics.absence import SIBLINGS, describe_absence, siblings
 from rlvitals.rules.optimiser import policy_loss_flat
 from rlvitals.rules.rule import Clear, Finding, Undecided
@@ -38,10 +39,35 @@ def test_a_sibling_belies_the_sentence(group):
     assert siblings(group[0]) == group[1:]
 
 
-def test_nothing_logged_and_nothing_finite_leave_the_sentence():
-    for run in (trace(), trace(policy__kl_signed=np.full(COUNT, np.nan))):
-        text = describe_absence(run, "no KL is logged", metrics.policy.APPROX_KL)
-        assert text == "no KL is logged"
+def test_only_what_is_not_logged_at_all_leaves_the_sentence():
+    told = [
+        describe_absence(run, "no KL is logged", metrics.policy.APPROX_KL)
+        for run in (trace(), trace(policy__kl_signed=np.full(COUNT, np.nan)))
+    ]
+    assert told == ["no KL is logged", "policy/kl_signed has 0 numbers of the 1 needed"]
+
+
+@pytest.mark.parametrize(
+    ("column", "topic", "subject"),
+    [
+        ("policy__approx_kl", "KL", "KL per update"),
+        ("policy__clip_fraction", "clipping", "Clip fraction"),
+        ("value__loss", "critic", "Value loss"),
+        ("exploration__entropy", "entropy", "Policy entropy"),
+    ],
+)
+def test_a_column_of_nan_is_logged(column, topic, subject):
+    """A finding on its NaN may stand beside the summary."""
+    beside = {"KL": "policy__ratio", "entropy": "exploration__std"}.get(topic)
+    columns = {column: np.full(COUNT, np.nan), **({beside: 1 + MOVES} if beside else {})}
+    found = diagnose(trace(**columns))
+    said = {s.topic: s.text for s in found.tldr}
+    assert said[topic].startswith(f"{subject} is logged without a number")
+
+
+def test_ratio_and_clipping_stand_beside_a_kl_of_nan():
+    run = trace(policy__ratio=1 + MOVES, policy__approx_kl=np.full(COUNT, np.nan))
+    assert "policy/approx_kl has 0 numbers" in crucial(diagnose(run)).together
 
 
 def test_a_signed_kl_says_whether_the_policy_moves():

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import socket
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,6 +12,7 @@ from waiting import HANG_SECONDS
 
 from rlvitals.server import access
 from rlvitals.server.channel import MAX_QUEUED_MESSAGES
+from rlvitals.server.patience import PatientProtocol
 
 MAX_STREAMS = 256
 MESSAGE_BYTES = 20_000
@@ -103,6 +105,71 @@ def test_a_large_answer_that_is_not_read_stalls_nobody(address):
             client.connect(address)
             client.sendall(b"GET /assets/serve.js HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         assert get(address, "/api/runs")[0] == 200
+
+
+def closed_after(client, trickle):
+    """Return the seconds until the server ends a connection to which bytes go one by one."""
+    start = time.monotonic()
+    client.settimeout(0.1)
+    while time.monotonic() - start < HANG_SECONDS:
+        try:
+            client.sendall(trickle)
+            if not client.recv(1 << 16):
+                break
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    return time.monotonic() - start
+
+
+FIRST = b"GET /api/runs HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+BEGUN = {
+    "nothing": b"",
+    "headers": FIRST,
+    "a second request": FIRST + b"\r\n" + FIRST,
+    "a body": b"POST /api/mark HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 999\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+def test_a_request_that_comes_byte_by_byte_is_ended(address, monkeypatch, begun):
+    monkeypatch.setattr(PatientProtocol, "receive_seconds", 1.0)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(contextlib.closing(socket.socket())) for _ in range(20)]
+        for client in clients:
+            client.connect(address)
+            client.sendall(BEGUN[begun])
+        start = time.monotonic()
+        assert get(address, "/api/runs")[0] == 200
+        assert time.monotonic() - start < 1.0, "another viewer waits for none of them"
+        trickle = b"" if begun == "nothing" else b"x"
+        assert closed_after(clients[0], trickle) < 5.0
+        assert all(closed_after(client, trickle) < 5.0 for client in clients[1:])
+
+
+def test_a_client_that_never_reads_is_ended(application, address, monkeypatch):
+    """Of events, and of a large answer; a client that reads slowly gets all of it."""
+    monkeypatch.setattr(PatientProtocol, "take_seconds", 1.0)
+    monkeypatch.setattr(PatientProtocol, "min_taken_bytes", 1000)
+    channel = application.state.fleet.channel
+    with contextlib.ExitStack() as stack:
+        deaf = stream(stack, address, receive_bytes=4096)
+        slow = stream(stack, address, receive_bytes=4096)
+        until(lambda: channel.listeners == 2)
+        for number in range(MAX_QUEUED_MESSAGES // 2):
+            channel.publish("probe", {"text": "x" * MESSAGE_BYTES, "number": number})
+        last, content, start = b'"number":%d}' % number, b"", time.monotonic()
+        while last not in content:
+            part = slow.recv(1 << 13)
+            assert part
+            content = content[-100:] + part
+            time.sleep(0.005 if time.monotonic() - start < 3.0 else 0.0)
+        until(lambda: channel.listeners == 1)
+        deaf.settimeout(HANG_SECONDS)
+        with contextlib.suppress(ConnectionResetError):
+            while deaf.recv(1 << 16):
+                pass
 
 
 @pytest.mark.parametrize(("size", "statuses"), [(9_000, {413}), (1_000_000, {400, 414, 431})])

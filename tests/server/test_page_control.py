@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
+import time
 
+import httpx
 import pytest
-from served import build, record, until
+from served import build, record, serving, until
 from starlette.testclient import TestClient
 from waiting import HANG_SECONDS
 
 from rlvitals.server.access import CONTROL_HEADER, MAX_BODY_BYTES
+from rlvitals.server.control import Control
 
 ORIGIN = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
 
@@ -124,7 +127,8 @@ def test_the_learning_rate_is_lowered_and_the_run_records_it(client, root):
 
 
 LOOP = """
-import itertools, sys, time, rlvitals
+import itertools, signal, sys, time, rlvitals
+signal.signal(signal.SIGTERM, signal.SIG_IGN if "deaf" in sys.argv[1] else signal.SIG_DFL)
 run = rlvitals.start(sys.argv[1], framework="sb3", flush_seconds=0.05)
 for step in itertools.count():
     run.log({"rollout/ep_rew_mean": step}, step=step)
@@ -132,18 +136,48 @@ for step in itertools.count():
 """
 
 
-def test_a_process_that_never_looks_is_ended(client, root):
-    with subprocess.Popen([sys.executable, "-c", LOOP, str(root / "deaf")]) as process:
+@pytest.mark.parametrize(
+    ("name", "ended_by"), [("loop", ["SIGTERM"]), ("deaf", ["SIGTERM", "SIGKILL"])]
+)
+def test_a_process_that_never_looks_is_ended(root, monkeypatch, name, ended_by):
+    """The request is answered at once; the page is told of each signal, and of the end."""
+    monkeypatch.setattr(Control, "kill_grace_seconds", 2.0)
+    with (
+        serving(build(root, control=True)) as address,
+        httpx.Client(base_url=address, timeout=HANG_SECONDS) as client,
+        subprocess.Popen([sys.executable, "-c", LOOP, str(root / name)]) as process,
+    ):
         try:
-            until(lambda: "deaf" in client.get("/").text)
-            until(lambda: "kill" in page_data(client, "deaf")["control"]["requests"])
-            answer = send(client, "/api/request", {"key": "deaf", "kind": "kill"})
-            assert answer.json()["done"] == "The run's processes on this machine ended: SIGTERM."
+            until(lambda: name in client.get("/").text)
+            until(lambda: "kill" in page_data(client, name)["control"]["requests"])
+            headers = {"origin": address, **token(client)}
+            with client.stream("GET", f"/api/events?key={name}") as stream:
+                start = time.monotonic()
+                for _ in range(2):  # the second one finds it under way
+                    answer = send(client, "/api/request", {"key": name, "kind": "kill"}, headers)
+                    assert answer.status_code == 202
+                    assert "are being ended" in answer.json()["done"]
+                assert time.monotonic() - start < 0.9, "before the first signal is sent"
+                texts = told(stream, len(ended_by) + 1)
+            assert [text.split()[0] for text in texts[:-1]] == ended_by
+            assert texts[-1].endswith(f"that ended: 1 of 1 ({ended_by[-1]}).")
             assert process.wait(HANG_SECONDS) != 0
+            until(lambda: page_data(client, name)["control"]["requests"] == [])
         finally:
             process.kill()
-    assert [event["what"] for event in events(root / "deaf")] == ["kill"]
-    until(lambda: page_data(client, "deaf")["control"]["requests"] == [])
+    assert [event["what"] for event in events(root / name)] == ["kill"]
+
+
+def told(stream, count):
+    """Return the first sentences that a page is told of what it asked for."""
+    texts, kind = [], ""
+    for line in stream.iter_lines():
+        kind = line.removeprefix("event: ") if line.startswith("event: ") else kind
+        if line.startswith("data: ") and kind == "told":
+            texts.append(json.loads(line.removeprefix("data: "))["text"])
+            if len(texts) == count:
+                return texts
+    return texts
 
 
 @pytest.mark.parametrize(

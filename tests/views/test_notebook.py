@@ -5,6 +5,7 @@ import subprocess
 import sys
 from html import unescape
 
+import browser
 import made
 import pytest
 
@@ -28,8 +29,24 @@ def test_html_is_the_page_of_the_report_in_a_frame_and_the_text():
     assert "default-src 'none'" in unescape(page)  # nothing is loaded
     assert '"charts":[{' in page
     assert 'sandbox="allow-scripts"' in html
-    assert "<script" not in html  # outside of the frame
+    assert re.findall(r"<script>(.*?)</script>", html, re.DOTALL) == [notebook.frame_script()]
     assert notebook.text(made.diagnosis()) in html
+
+
+@pytest.mark.skipif(browser.program() is None, reason="no Chromium")
+def test_the_frame_is_as_high_as_its_content(tmp_path):
+    """Also where a part of it is unfolded; a message of another frame changes nothing."""
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!DOCTYPE html>{notebook.html(made.diagnosis())}", encoding="utf-8")
+    with browser.Browser() as opened:
+        page = opened.open(path)
+        height = "document.querySelector('iframe').clientHeight"
+        page.until(f"{height} !== {34 * 16}")
+        page.settle()
+        wide = page.run(height)
+        page.run("postMessage({ rlvitalsHeight: 9 }, '*')")
+        page.look(400, 900)  # lines break
+        page.until(f"{height} > {wide}")
 
 
 def test_ipython_shows_it():
@@ -38,10 +55,10 @@ def test_ipython_shows_it():
     try:
         notebook.register()
         data, _ = shell.display_formatter.format(made.diagnosis())
-        assert data["text/html"].startswith("<div><iframe")
+        assert data["text/html"].startswith("<div><script>")
         assert data["text/plain"].startswith(" LEARNING")
         data, _ = shell.display_formatter.format(made.diagnosis().trace)
-        assert data["text/html"].startswith("<div><iframe")
+        assert data["text/html"].startswith("<div><script>")
     finally:
         shell_module.InteractiveShell.clear_instance()
 

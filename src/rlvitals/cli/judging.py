@@ -140,11 +140,11 @@ def judge_index(index: "Index", *, judge_all: bool = False) -> None:
 
 
 def _judge_id(root: Path) -> str:
-    """Identify the judging version and settings: another one may give other verdicts."""
-    import rlvitals
+    """Identify the judging code and settings: others may give other verdicts."""
+    from rlvitals import judging_code
 
     states = [file.path.stat() for file in toml_files.find(root, os.environ)]
-    return rlvitals.__version__ + "".join(
+    return judging_code.version() + "".join(
         f" {state.st_size} {state.st_mtime_ns}" for state in states
     )
 

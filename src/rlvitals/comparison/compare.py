@@ -131,10 +131,11 @@ def _comparison(  # noqa: PLR0913, PLR0917 - the parts of a comparison
     verdicts = tuple(
         result.compare_groups(group, groups[0], threshold, confidence) for group in groups[1:]
     )
+    members = sum(len(group.members) for group in run_groups)
     if len(verdicts) > 1:
         notes = [*notes, f"{len(verdicts)} comparisons: each interval is one of {confidence:.1%}"]
     return Comparison(
-        sentence=result.format_sentence(groups, verdicts, metric),
+        sentence=result.format_sentence(groups, verdicts, metric, members),
         metric=metric,
         at=str(options.at),
         axis=options.axis,

@@ -170,12 +170,17 @@ def decide(
     return ("better" if difference.value > 0 else "worse"), difference.method
 
 
-def format_sentence(groups: Sequence[Group], verdicts: Sequence[Against], metric: str) -> str:
-    """Return the sentence that sums up the verdicts."""
+def format_sentence(
+    groups: Sequence[Group], verdicts: Sequence[Against], metric: str, members: int
+) -> str:
+    """Return the sentence that sums up the verdicts; `members`: runs, with those left out."""
     name = standing.label(metric)
     if not verdicts:
         count = len(groups[0].runs)
         runs_text = "1 run" if count == 1 else f"{count} runs of one group"
+        if count < members:
+            logs = "logs" if count == 1 else "log"
+            runs_text = f"only {count} of {members} runs {logs} {metric}"
         return f"nothing to compare with: {runs_text}, {name} {groups[0].mean:.4g}"
     if len(verdicts) == 1:
         return verdict(verdicts[0], name)

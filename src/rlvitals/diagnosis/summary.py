@@ -106,6 +106,8 @@ def _absence(trace: Trace, topic: str, text: str, *metrics: Metric) -> Sentence:
     if logged is not None:
         metric, count = logged
         subject = f"{metric.title} has {quantity(count, 'number')}, too few"
+        if not count:
+            subject = f"{metric.title} is logged without a number"
         if count >= MIN_CHANGE_VALUES:
             subject = f"Of the {topic}, only {metric.title} is logged"
     elif topic == "KL" and any(name.startswith("policy/kl_") for name in trace.series):
@@ -151,7 +153,7 @@ def _entropy(
     if levels is None:
         text = "Entropy is not logged: exploration is not known"
         std = _levels(trace, exploration.STD.name)
-        if std is not None:
+        if std is not None and find_sibling(trace, exploration.ENTROPY) is None:
             text = f"The actions' standard deviation goes {std[1]:.3g} to {std[2]:.3g}."
             return Sentence("entropy", f"Entropy is not logged. {text}", "neutral")
         return _absence(trace, "entropy", text, exploration.ENTROPY)

@@ -9,14 +9,14 @@ from rlvitals.following.append_buffer import AppendBuffer
 from rlvitals.following.thin_buffer import ThinBuffer
 from rlvitals.metrics.steps.resume import without_repeats
 from rlvitals.readers.discovery.join import newest_rows
-from rlvitals.readers.formats.lines import REPLACED_NOTE, REWRITTEN_NOTE, TORN_NOTE
+from rlvitals.readers.formats.lines import REPLACED_NOTE, REREAD_NOTE, REWRITTEN_NOTE, TORN_NOTE
 from rlvitals.readers.reader import Reader
 from rlvitals.readers.wandb_offline import NO_EXIT_NOTE
 from rlvitals.types import Histogram, Log, Series, Setting, Table, Text
 
 T = TypeVar("T")
 # What is true of one reading alone, not of the log.
-TRANSIENT_NOTES = frozenset({REPLACED_NOTE, REWRITTEN_NOTE, TORN_NOTE, NO_EXIT_NOTE})
+TRANSIENT_NOTES = frozenset({REPLACED_NOTE, REREAD_NOTE, REWRITTEN_NOTE, TORN_NOTE, NO_EXIT_NOTE})
 
 
 class FileState:
@@ -59,7 +59,9 @@ class FileState:
     def log(self) -> Log:
         """Return the complete log; of transient notes only those of the last reading."""
         last = self._last or Log(self._reader.name, {})
-        passing = [note for note in last.notes if note in TRANSIENT_NOTES and note != REPLACED_NOTE]
+        passing = [
+            note for note in last.notes if note in TRANSIENT_NOTES - {REPLACED_NOTE, REREAD_NOTE}
+        ]
         return replace(
             last,
             series=self.columns.series(),

@@ -15,7 +15,7 @@ from rlvitals.following.append_buffer import find_new_points, is_continuation
 from rlvitals.following.file_state import FileState
 from rlvitals.following.thin_buffer import ThinBuffer
 from rlvitals.readers.discovery.join import concatenate_series
-from rlvitals.readers.formats.lines import REPLACED_NOTE
+from rlvitals.readers.formats.lines import REPLACED_NOTE, REREAD_NOTE
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Series
 
@@ -32,6 +32,7 @@ class NewPoints:
     series: Mapping[str, Series]
     anew: bool = False  # the points stand in place of all that were there
     first: bool = False  # the first reading
+    same_rows: bool = False  # as before, but with other steps: no run was started again
 
 
 class FileTail:
@@ -63,6 +64,7 @@ class FileTail:
         self._before = previous.state if previous else None
         self._read = False
         self._thins = thins
+        self._reads_another_run = False
         self._short: float | None = None  # time since which it is shorter than what was read
 
     @property
@@ -88,6 +90,11 @@ class FileTail:
         """Let go of what was read: the next look reads a changed file from its start."""
         self.state = FileState(self.reader)
         self._cursor, self._read = None, False
+
+    def read_as(self, reader: Reader) -> None:
+        """Read another of the file's runs from now on: new rows tell more of them apart."""
+        self._reads_another_run = self._read
+        self.reader, self._cursor, self._signs = reader, None, ()
 
     @property
     def is_thin(self) -> bool:
@@ -148,6 +155,10 @@ class FileTail:
         if first and self._before is not None:
             previous, self._before = self._before, None
             return self._replace_log(previous, log)
+        if (REREAD_NOTE in log.notes or self._reads_another_run) and not first:
+            self._reads_another_run = False
+            tails = find_new_points(self.state.series(), log.series)
+            return self._renew_log(log, tails, same_rows=True)
         if REPLACED_NOTE in log.notes and not first:
             if remainder is not None:
                 self.state.add(remainder)
@@ -192,11 +203,17 @@ class FileTail:
             previous.add(log)
             self.state = previous
             return NewPoints(log.series)
+        return self._renew_log(log, tails)
+
+    def _renew_log(
+        self, log: Log, tails: Mapping[str, Series] | None, *, same_rows: bool = False
+    ) -> NewPoints | None:
+        """Keep a log in place of all before; `tails`: its new points if it begins with those."""
         self.state = FileState(self.reader)
         self.state.add(log)
         self._thin()
         if tails is None:
-            return NewPoints(log.series, anew=True)
+            return NewPoints(log.series, anew=True, same_rows=same_rows)
         return NewPoints(tails) if tails else None
 
     def _read_moved_file(self, inode: int) -> Log | None:
@@ -208,7 +225,11 @@ class FileTail:
                         return None
                     if entry.inode() == inode and entry.name != self.path.name:
                         log, _ = self.reader.read(Path(entry.path), self._cursor)
-                        return None if REPLACED_NOTE in log.notes or not log.series else log
+                        return (
+                            log
+                            if log.series and not {REPLACED_NOTE, REREAD_NOTE} & {*log.notes}
+                            else None
+                        )
         except (OSError, UnreadableLog):
             return None
         return None

@@ -22,6 +22,7 @@ from rlvitals.following.changes import (
 )
 from rlvitals.following.duration_text import format_duration
 from rlvitals.following.file_tail import FAILURE_SECONDS, FileTail, NewPoints
+from rlvitals.following.folder_tree import DATABASE_READERS
 from rlvitals.following.judgement_changes import find_changes
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
@@ -106,6 +107,8 @@ class FollowedRun:
                 older = (f for f in dropped.values() if f.reader.name == reader.name)
                 # A later checkpoint's file replaces the previous one.
                 tail = FileTail(path, reader, None if reader.in_parts else next(older, None))
+            elif tail.reader.run != reader.run and reader.name not in DATABASE_READERS:
+                tail.read_as(reader)  # a database's runs keep their names
             self._files[path] = tail
 
     def is_over(self, time_s: float) -> bool:
@@ -140,7 +143,7 @@ class FollowedRun:
         if grown:
             yield from self._life(time_s, grown, first=first)
         for file, file_news in grown:
-            if file_news.anew:
+            if file_news.anew and not file_news.same_rows:
                 yield Restarted(self.name, time_s, self._relative_path(file))
             yield Points(
                 self.name,
@@ -229,7 +232,9 @@ class FollowedRun:
     ) -> Iterator[Change]:
         """Yield what growth implies: a resume after silence, or a restart."""
         silent = self.silence(time_s)
-        is_restarted = any(file_news.anew for _, file_news in grown)
+        is_restarted = any(news.anew and not news.same_rows for _, news in grown)
+        if any(news.same_rows for _, news in grown):
+            self._points = 0  # all of them are to be judged
         if not first:
             if is_restarted:
                 yield from self._forget(time_s)

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable, Mapping
 
 from rlvitals.errors import UsageError
 from rlvitals.storage import events
@@ -12,12 +13,23 @@ from rlvitals.storage.run_folder import RunFolder
 from rlvitals.tracking import exit_reason, liveness, requests
 from rlvitals.types import Process
 
+Descriptors = Mapping[int, int]  # of processes, by their number
+Report = Callable[[str, int], None]  # of a signal that is sent, to how many processes
+
 
 def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
     """Return the signal after which each process ended, by its number.
 
-    A process has `grace_s` seconds after SIGTERM; one that runs on after SIGKILL is left out. A
-    process is opened before it is checked, so that no other one that got its number is hit; this
+    A process has `grace_s` seconds after SIGTERM; one that runs on after SIGKILL is left out.
+    Raises what `ask` raises.
+    """
+    return end(ask(folder), grace_s)
+
+
+def ask(folder: RunFolder) -> Descriptors:
+    """Record the request, and return the open descriptors of the run's processes, for `end`.
+
+    A process is opened before it is checked, so that no other one that got its number is hit; this
     is of Linux. Raises UsageError where the run has ended or none of its processes can be seen from
     here, OSError.
     """
@@ -35,14 +47,34 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
         )
     try:
         requests.ask(folder.path, "kill")
+    except BaseException:
+        _close(descriptors)
+        raise
+    return descriptors
+
+
+def end(descriptors: Descriptors, grace_s: float, report: Report | None = None) -> dict[int, str]:
+    """End processes that `ask` returned, as `kill` does, and close their descriptors.
+
+    `report` is called before each signal. Raises OSError.
+    """
+    signals: dict[int, str] = {}
+    try:
         time.sleep(1.0)  # the recorder writes the request as an event
-        signals = dict.fromkeys(_end(descriptors, signal.SIGTERM, grace_s), "SIGTERM")
-        remaining = {pid: fd for pid, fd in descriptors.items() if pid not in signals}
         # The system takes some seconds to end a process.
-        return signals | dict.fromkeys(_end(remaining, signal.SIGKILL, 10.0), "SIGKILL")
+        for number, seconds in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
+            remaining = {pid: fd for pid, fd in descriptors.items() if pid not in signals}
+            if remaining and report is not None:
+                report(number.name, len(remaining))
+            signals |= dict.fromkeys(_end(remaining, number, seconds), number.name)
     finally:
-        for descriptor in descriptors.values():
-            os.close(descriptor)
+        _close(descriptors)
+    return signals
+
+
+def _close(descriptors: Descriptors) -> None:
+    for descriptor in descriptors.values():
+        os.close(descriptor)
 
 
 def has_process(folder: RunFolder) -> bool:
@@ -72,7 +104,7 @@ def _find_descriptor(process: Process) -> int | None:
     return None
 
 
-def _end(descriptors: dict[int, int], number: signal.Signals, grace_s: float) -> list[int]:
+def _end(descriptors: Descriptors, number: signal.Signals, grace_s: float) -> list[int]:
     """Send a signal and return the processes that ended within the grace period."""
     for descriptor in descriptors.values():
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself

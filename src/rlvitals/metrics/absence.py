@@ -43,14 +43,14 @@ def siblings(metric: Metric) -> tuple[Metric, ...]:
 def find_sibling(trace: Trace, *metrics: Metric) -> tuple[Metric, int] | None:
     """Return the first of the metrics, then of their siblings, that has numbers, and its count.
 
-    Only finite numbers count. None where no metric of the same meaning is logged.
+    Only finite numbers count: 0 where all that is logged is NaN or infinite. None where no metric
+    of the same meaning is logged.
     """
     candidates = (*metrics, *(sibling for metric in metrics for sibling in siblings(metric)))
-    for metric in candidates:
-        series = trace.numbers(metric.name)
-        if series is not None:
-            return metric, len(series)
-    return None
+    logged = [m for m in candidates if m.name in trace and len(trace[m.name])]
+    with_numbers = (metric for metric in logged if trace.numbers(metric.name) is not None)
+    metric = next(with_numbers, logged[0] if logged else None)
+    return None if metric is None else (metric, len(trace[metric.name].finite()))
 
 
 def describe_absence(trace: Trace, sentence: str, *metrics: Metric, min_count: int = 1) -> str:

@@ -8,9 +8,11 @@ name is read where a person names it.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -19,7 +21,13 @@ from rlvitals.readers.formats import column_guess, lists, run_labels
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.documents import points_after, read_document
-from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
+from rlvitals.readers.formats.lines import (
+    HEAD_BYTES,
+    REREAD_NOTE,
+    Lines,
+    Position,
+    open_log,
+)
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
@@ -72,15 +80,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             return _read_rows(path, previous)
     resume = previous if isinstance(previous, _Cursor) else None
     with open_log(path) as file:
-        lines = Lines(file, resume.position if resume else None)
-        if lines.replaced or resume is None:
-            file.seek(0)
-            shape = _shape(bare(path), file.read(HEAD_BYTES))
-            if shape is None:
-                raise UnreadableLog(
-                    "no table of numbers", where=str(path), hint="name its columns in the first row"
-                )
-            resume = _Cursor(Position(), shape, 0)
+        lines, resume, reread_notes = _start(file, path, resume)
         columns, refused, rows = Columns(), Refusals(), resume.rows
         shape = resume.shape
         for line in lines:
@@ -102,9 +102,26 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             for key, value in zip(_keys(path, shape), cells[shape.counters :], strict=True):
                 columns.add(key, step, value)
         end = lines.position()
-    notes = (*lines.notes(), *refused.notes(), *_notes(path, shape))
+    notes = (*reread_notes, *lines.notes(), *refused.notes(), *_notes(path, shape))
     log = Log("headerless-csv", columns.series(), {}, notes, str(path), "rows")
     return log, _Cursor(end, shape, rows)
+
+
+def _start(
+    file: BinaryIO, path: Path, resume: _Cursor | None
+) -> tuple[Lines, _Cursor, Sequence[str]]:
+    """Return the lines after a cursor, the cursor, and a note where all are to be read again."""
+    shape = _shape(bare(path), file.read(HEAD_BYTES))
+    lines = Lines(file, resume.position if resume else None)
+    if resume is not None and not lines.replaced:
+        if shape is None or shape == resume.shape:
+            return lines, resume, ()
+        return Lines(file), _Cursor(Position(), shape, 0), (REREAD_NOTE,)
+    if shape is None:
+        raise UnreadableLog(
+            "no table of numbers", where=str(path), hint="name its columns in the first row"
+        )
+    return lines, _Cursor(Position(), shape, 0), ()
 
 
 def _notes(path: Path, shape: _Shape) -> list[str]:

@@ -19,7 +19,8 @@ def readers(
 ) -> dict[str, Reader]:
     """Return a database's reader for each of its runs; `read` takes the run as `run`."""
     return {
-        name: replace(reader, read=partial(read, run=run), runs=None) for name, run in runs.items()
+        name: replace(reader, read=partial(read, run=run), runs=None, read_thin=None, run=run)
+        for name, run in runs.items()
     }
 
 

@@ -5,20 +5,19 @@ with whole numbers in the first row. Without one, a table that is clearly a trai
 by row number, and a note reports so.
 """
 
-import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog, join_first, quantity
+from rlvitals.errors import join_first, quantity
 from rlvitals.readers import multi_run, table_runs
-from rlvitals.readers.formats import column_guess, run_labels, step_order
+from rlvitals.readers.formats import column_guess, run_labels
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
     NAN,
@@ -27,41 +26,34 @@ from rlvitals.readers.formats.columns import (
     to_step,
 )
 from rlvitals.readers.formats.compressed import bare
-from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log, position_at
+from rlvitals.readers.formats.lines import (
+    REPLACED_NOTE,
+    REREAD_NOTE,
+    Lines,
+    Position,
+    open_log,
+    position_at,
+)
 from rlvitals.readers.formats.rows import Refusals, Row, Rows
-from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.formats.table_head import (
+    Table,
+    cell_number,
+    has_rows,
+    head_of,
+    names_rows,
+    read_table,
+)
+from rlvitals.readers.reader import Cursor, Reader, ThinReading
 from rlvitals.readers.table_runs import Selection
-from rlvitals.types import Log, Setting
+from rlvitals.storage import thin_read
+from rlvitals.storage.thinner import Thinner
+from rlvitals.types import Log, Series, Setting
 
 # One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
 PRINTED_TENSOR = re.compile(
     r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
     r"(?:, (?:grad_fn|dtype|device|requires_grad)=[^,]{1,60}|\))*\)*\]*\s*"
 )
-PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
-MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table's head: its names, what separates cells, and where its rows begin."""
-
-    names: tuple[str, ...]
-    delimiter: str
-    start: int  # byte offset of the first row
-    lines: int  # lines before it
-    unordered: frozenset[str] = frozenset()  # step-like names whose numbers count nothing
-    short: int = 0  # cells of most rows, where the last columns are settings of the first row
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """The step-like names, the most trusted first."""
-        return tuple(key for key in column_guess.step_keys(self.names) if key not in self.unordered)
-
-    @property
-    def readable(self) -> bool:
-        """True if it is a log: it has a step-like name, or measures of training."""
-        return bool(self.steps) or any(map(column_guess.is_measure, self.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +61,7 @@ class _Cursor:
     """Position of the last reading, the rows before it, their step column and their texts."""
 
     position: Position | None = None
+    table: Table | None = None  # as the rows before were understood
     rows: int = 0
     step: str | None = None  # "" is the row number
     taken: int = 0  # rows that had a step
@@ -78,25 +71,6 @@ class _Cursor:
     ends: tuple[int, int] | None = None  # the first and the last step
 
 
-def head_of(data: bytes) -> Table | None:
-    """Return the head of the table that a file starts with; None where it is no table.
-
-    `data` is the file's beginning. Blank lines and `#` comments may come before the names.
-    """
-    if b"\x00" in data:
-        return None
-    start = number = 0
-    for raw in data.split(b"\n")[:-1]:
-        start, number = start + len(raw) + 1, number + 1
-        text = raw.decode("utf-8-sig", errors="replace").strip("\r")
-        if text and not text.isspace() and not text.startswith("#"):
-            if text.lstrip().startswith(("{", "[")):  # JSON
-                return None
-            names, delimiter = _split(text)
-            return Table(tuple(names), delimiter, start, number) if _are_names(names) else None
-    return None
-
-
 def claims(path: Path, head: bytes) -> bool:
     """Return True if the file starts as a table with a step-like column, or clearly is a log.
 
@@ -104,16 +78,8 @@ def claims(path: Path, head: bytes) -> bool:
     its folder.
     """
     table = head_of(head)
-    is_log = table is None or bool(table.steps) or not _names_rows(table, head)
+    is_log = table is None or bool(table.steps) or not names_rows(table, head)
     return is_log and claims_single(path, head)
-
-
-def _names_rows(table: Table, head: bytes) -> bool:
-    """Return True if the rows are few, and their first cells are texts that all differ."""
-    rows = head[table.start :].decode(errors="replace").splitlines()
-    first = [row.partition(table.delimiter)[0].strip() for row in rows if row.strip()]
-    names = {cell for cell in first if _number(cell) is None and cell}
-    return 0 < len(rows) < MIN_LOG_ROWS and len(names) == len(first)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
@@ -124,27 +90,15 @@ def claims_single(path: Path, head: bytes) -> bool:
         path.suffix.lower() not in {".json", ".jsonl", ".ndjson", ".jsonlines"}
         and table is not None
         and table.readable
-        and bool(table.steps or _has_rows(table, head))
+        and bool(table.steps or has_rows(table, head))
     )
-
-
-def _has_rows(table: Table, head: bytes) -> bool:
-    """Return True unless most rows have other numbers of cells, or no number: prose has commas."""
-    rows = head[table.start :].decode(errors="replace").splitlines()
-    rows = rows[:-1] or rows  # the last one may be cut
-    try:
-        cells = [row for row in csv.reader(rows, delimiter=table.delimiter) if "".join(row).strip()]
-    except csv.Error:
-        return False
-    fits = [row for row in cells if len(row) == len(table.names) and {*map(_number, row)} != {None}]
-    return 2 * len(fits) >= len(cells)
 
 
 def split(path: Path, head: bytes) -> Mapping[str, Reader]:
     """Return a reader for each run of a table. Raises UnreadableLog."""
     with open_log(path) as file:
         data = file.read(table_runs.MAX_SPLIT_BYTES + 1)
-        table = _table(file, path)
+        table = read_table(file, path)
     if len(data) > table_runs.MAX_SPLIT_BYTES or len(head) > len(data):
         return {}
     text = data[table.start :].decode(errors="replace")
@@ -158,104 +112,73 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     return _read(path, previous, run=Selection())
 
 
-def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tuple[Log, Cursor]:
+def read_thin(path: Path) -> ThinReading | None:
+    """Read a large table with thinned columns, a chunk of its rows in memory at once.
+
+    None for a small one, and for one whose steps repeat or go back: its rows are put in order, and
+    repeated ones dropped, for which all of them are needed. Raises UnreadableLog.
+    """
+    try:
+        if path.stat().st_size < thin_read.LARGE_RUN_BYTES:
+            return None
+    except OSError:
+        return None  # reading it says so
+    thinners: dict[str, Thinner] = {}
+    try:
+        log, cursor = _read(path, run=Selection(), take_chunk=partial(_thin_chunk, thinners))
+    except _ReadWholeError:
+        return None
+    return ThinReading(log, cursor, thinners)
+
+
+class _ReadWholeError(Exception):
+    """The steps of a table repeat or go back."""
+
+
+def _thin_chunk(thinners: dict[str, Thinner], chunk: Mapping[str, Series]) -> None:
+    for key, column in chunk.items():
+        thinner = thinners.setdefault(key, Thinner())
+        last = thinner.last_step
+        if (np.diff(column.steps) <= 0).any() or (last is not None and column.steps[0] <= last):
+            raise _ReadWholeError
+        thinner.add(column)
+
+
+def _read(
+    path: Path,
+    previous: Cursor | None = None,
+    *,
+    run: Selection,
+    take_chunk: Callable[[Mapping[str, Series]], None] | None = None,
+) -> tuple[Log, Cursor]:
+    """Read the rows after a cursor; the points go to `take_chunk` where there is one."""
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     with open_log(path) as file:
-        table = _table(file, path)
+        table = read_table(file, path)
         if not run.columns:
             run = replace(run, columns=run_labels.rename_value(table.names, bare(path).stem))
         first = position_at(file, table.start, table.lines)
         lines = Lines(file, resume.position or first)
-        replaced = [REPLACED_NOTE] if lines.replaced else []
-        if replaced:
+        reread_note = REPLACED_NOTE if lines.replaced else ""
+        if not reread_note and resume.table not in {None, table}:
+            reread_note = REREAD_NOTE
+        if reread_note:
             resume, lines = _Cursor(), Lines(file, first)
         refused = Refusals()
         rows = Rows(lines, len(table.names), refused, table.delimiter, table.short)
         reading = _Reading(table, refused, resume, run)
         for row in rows:
             reading.take(row)
+            if take_chunk is not None and reading.rows % (1 << 14) == 0:
+                take_chunk(reading.columns.drain())
         cursor = reading.cursor(rows.position())
-        notes = (*replaced, *reading.notes(), *rows.notes())
+        notes = (*([reread_note] if reread_note else []), *reading.notes(), *rows.notes())
     unit = column_guess.step_unit(reading.step) if reading.step else "rows"
-    settings = reading.settings()
-    return Log("csv", reading.columns.series(), settings, notes, str(path), unit), cursor
-
-
-def _split(text: str, delimiters: str = ",\t;") -> tuple[list[str], str]:
-    best: tuple[list[str], str] = ([text], ",")
-    for delimiter in delimiters:
-        try:
-            names = next(csv.reader([text], delimiter=delimiter), [])
-        except csv.Error:
-            continue
-        if len(names) > len(best[0]):
-            best = names, delimiter
-    return [name.strip() for name in best[0]], best[1]
-
-
-def _are_names(cells: list[str]) -> bool:
-    """Return True if a first row names columns: a table of numbers alone has no names."""
-    words = Counter(re.sub(r" +\d+\Z", "", cell) for cell in cells)  # "Reward 1", "Reward 2"
-    pairs = (c for c in cells if PRINTED_PAIR.search(c) and words[re.sub(r" +\d+\Z", "", c)] == 1)
-    are_texts = next(pairs, None) is None and all(_number(cell) is None for cell in cells)
-    return 1 < len(cells) <= 100_000 and are_texts
-
-
-def _table(file: BinaryIO, path: Path) -> Table:
-    file.seek(0)
-    data = file.read(2**20)
-    table = head_of(data)
-    if table is not None and table.readable:
-        table = replace(table, short=_short_width(table, data))
-        return replace(table, unordered=_find_unordered(table, data))
-    columns = f" among the columns {', '.join(table.names[:12])}" if table else ""
-    names = (*column_guess.PLAIN_STEPS[:1], *column_guess.ENVIRONMENT_STEPS[:2])
-    raise UnreadableLog(
-        f"no table with a step-like column{columns}",
-        where=str(path),
-        hint=f"name one of its columns {', '.join(names)}",
-    )
-
-
-def _short_width(table: Table, data: bytes) -> int:
-    """Return the number of cells of most rows, where the first of them alone is complete; else 0.
-
-    A script wrote its settings behind the first row and left the columns out afterwards.
-    """
-    texts = [raw.decode(errors="replace") for raw in data[table.start :].split(b"\n")[:-1]]
-    widths = [len(text.split(table.delimiter)) for text in texts[:10_000] if text.strip()]
-    width = len(table.names)
-    first, rest = widths[:1], set(widths[1:])
-    short = min(rest, default=width)
-    columns = table.names[:short]
-    is_log = bool(column_guess.step_keys(columns)) and any(map(column_guess.is_measure, columns))
-    fits = first == [width] and len(rest) == 1 and 1 < short < width
-    return short if fits and is_log and len(widths) >= MIN_LOG_ROWS else 0
-
-
-def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
-    """Return the step-like names whose numbers are in no order in the first rows.
-
-    `Total_Steps` may be the steps of that episode: rows are never put in the order of those.
-    """
-    columns = {name: table.names.index(name) for name in table.steps}
-    by_name: dict[str, list[float]] = {name: [] for name in columns}
-    rows = data[table.start :].split(b"\n")[:10_000]
-    for raw in rows:
-        text = raw.decode(errors="replace")
-        has_quotes = '"' in text
-        cells = _split(text, table.delimiter)[0] if has_quotes else text.split(table.delimiter)
-        if len(cells) not in {len(table.names), table.short}:
-            continue
-        for name, column in columns.items():
-            if column >= len(cells):
-                continue
-            value = _number(cells[column].strip().strip('"'))
-            if value is not None and math.isfinite(value):
-                by_name[name].append(value)
-    return step_order.columns_without_order(
-        {name: np.array(values) for name, values in by_name.items()}
-    )
+    series = reading.columns.drain()
+    if take_chunk is not None:
+        take_chunk(series)
+        series = {}
+    return Log("csv", series, reading.settings(), notes, str(path), unit), cursor
 
 
 class _Reading:
@@ -278,7 +201,15 @@ class _Reading:
         """Return the position to resume from."""
         texts = {key: frozenset(values) for key, values in self._texts.items()}
         return _Cursor(
-            *(position, self.rows, self.step, self._taken, texts, dict(self._left_out)),
+            *(
+                position,
+                self._table,
+                self.rows,
+                self.step,
+                self._taken,
+                texts,
+                dict(self._left_out),
+            ),
             restarts=self._restarts,
             ends=self._ends,
         )
@@ -317,7 +248,7 @@ class _Reading:
         if self._table.delimiter == ";" and cell.count(",") == 1 and "." not in cell:
             cell = cell.replace(",", ".")  # tables with semicolons write 0,5
         try:
-            value = parse_number(PRINTED_TENSOR.sub(r"\1", cell))
+            value = _parse_cell(cell)
         except ValueError:
             self._left_out[key] += 1
             texts = self._texts.setdefault(key, set())
@@ -330,13 +261,13 @@ class _Reading:
     def _step(self, cells: dict[str, str]) -> int | None:
         """Return a row's step; None where it has none. The first row with one decides how."""
         if self.step is None:
-            by_name = {name: _number(cells[name]) for name in self._table.steps}
+            by_name = {name: cell_number(cells[name]) for name in self._table.steps}
             fits = [name for name, value in by_name.items() if to_step(value) is not None]
             fractions = [value for value in by_name.values() if value and math.isfinite(value)]
             if fits or fractions or not by_name:
                 self.step = fits[0] if fits else ""
         if self.step:
-            return to_step(_number(cells[self.step]))
+            return to_step(cell_number(cells[self.step]))
         return None if self.step is None else self.rows
 
     def _describe_refusal(self, cells: dict[str, str]) -> str:
@@ -368,6 +299,14 @@ class _Reading:
         return notes
 
 
+def _parse_cell(cell: str) -> float | None:
+    """Parse a number, or one as a tensor is printed. Raises ValueError."""
+    try:
+        return parse_number(cell)
+    except ValueError:
+        return parse_number(PRINTED_TENSOR.sub(r"\1", cell))
+
+
 def _unique_keys(names: tuple[str, ...]) -> list[str]:
     """Return a key for each column: a name's second column says which one it is."""
     keys: list[str] = []
@@ -377,13 +316,6 @@ def _unique_keys(names: tuple[str, ...]) -> list[str]:
         used.add(key)
         keys.append(key)
     return keys
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return parse_number(cell)
-    except ValueError:
-        return None
 
 
 READER = Reader(
@@ -397,4 +329,6 @@ READER = Reader(
     sums_up=True,
     claims_single=claims_single,
     split=split,
+    read_thin=read_thin,
+    thins_alone=True,
 )

@@ -9,7 +9,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import READERS, plain_csv
+from rlvitals.readers import READERS
+from rlvitals.readers.formats import table_head
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import HEAD_BYTES, is_packed, packing_note, read_head
 from rlvitals.readers.formats.sqlite import is_database
@@ -83,6 +84,7 @@ def _wrap_packed(reader: Reader) -> Reader:
     return replace(
         reader,
         read=partial(_read_with_packing_note, reader),
+        read_thin=None,
         home=None if home is None else partial(_packed_home, home),
     )
 
@@ -117,7 +119,7 @@ def reader_of(path: Path) -> Reader:
     problem = "not a training log that any reader knows" if head else "the file is empty"
     if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
         problem += ": it ends within its first line, so it may be one that has just begun"
-    table = plain_csv.head_of(head)
+    table = table_head.head_of(head)
     columns = f", a table with the columns {', '.join(table.names[:12])}" if table else ""
     # Several files in one: none is read inside.
     raise UnreadableLog(

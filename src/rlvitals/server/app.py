@@ -24,6 +24,7 @@ from rlvitals.server.access import AccessCheck
 from rlvitals.server.fleet import Fleet
 from rlvitals.server.live_runs import LiveRuns
 from rlvitals.server.page_shell import NO_STORE
+from rlvitals.server.patience import PatientProtocol
 from rlvitals.settings import Settings
 from rlvitals.storage.run_query import RunQuery
 
@@ -164,7 +165,7 @@ class Server(uvicorn.Server):
             log_level="warning",
             server_header=False,
             h11_max_incomplete_event_size=16 << 10,
-            http="h11",
+            http=PatientProtocol,
             limit_concurrency=512,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=1,

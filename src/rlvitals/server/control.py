@@ -4,6 +4,7 @@ Offered by `rlvitals serve --control` alone. `access` has checked that this serv
 """
 
 import json
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from starlette.concurrency import run_in_threadpool
@@ -30,19 +31,23 @@ REQUEST_TEXTS: Mapping[str, str] = {
     "stop": "A stop is requested; the training loop ends when it next looks.",
     "lower-rate": "Half the learning rate is requested; the training loop halves it when it next"
     " looks.",
-    "kill": "The run's processes on this machine ended",
+    "kill": "The run's processes on this machine are being ended.",
 }
 
 Values = Mapping[str, object]
-Action = Callable[[LiveRun, Values], str]  # returns what was done, as a sentence
+Action = Callable[[LiveRun, Values], str]  # returns what was done, or has begun, as a sentence
 
 
 class Control:
     """The requests that change something, over a fleet and its open runs."""
 
+    kill_grace_seconds = 30.0  # between SIGTERM and SIGKILL
+
     def __init__(self, fleet: Fleet, live: LiveRuns) -> None:
         """Change these runs."""
         self.fleet, self.live = fleet, live
+        self._ending: set[str] = set()  # keys of the runs whose processes are being ended
+        self._lock = threading.Lock()
 
     def routes(self) -> list[Route]:
         """Return the routes; each takes JSON with the run's `key`."""
@@ -99,9 +104,8 @@ class Control:
             )
         try:
             if kind == "kill":
-                signals = kill.kill(RunFolder.open(run.run.root), grace_s=30.0)
-                return f"{REQUEST_TEXTS[kind]}: {', '.join(signals.values()) or 'none of them'}."
-            if kind == "lower-rate":
+                self._begin_kill(run)
+            elif kind == "lower-rate":
                 requests.ask(run.run.root, kind, factor=0.5)
             else:
                 requests.ask(run.run.root, kind)
@@ -109,10 +113,37 @@ class Control:
             raise UsageError(f"the request cannot be written: {error}", where=run.key) from error
         return REQUEST_TEXTS[kind]
 
+    def _begin_kill(self, run: LiveRun) -> None:
+        """End the run's processes in a thread, which tells the page of it; once at a time."""
+        with self._lock:
+            if run.key in self._ending:
+                return
+            descriptors = kill.ask(RunFolder.open(run.run.root))
+            self._ending.add(run.key)
+        thread = threading.Thread(target=self._kill, args=(run, descriptors), daemon=True)
+        thread.start()
+
+    def _kill(self, run: LiveRun, descriptors: kill.Descriptors) -> None:
+        def report(name: str, count: int) -> None:
+            _tell(run, f"{name} is sent to the run's processes on this machine; {count} still run.")
+
+        try:
+            signals = kill.end(descriptors, self.kill_grace_seconds, report)
+            text = "Processes of the run on this machine that ended: "
+            text += f"{len(signals)} of {len(descriptors)}"
+            text += f" ({', '.join(dict.fromkeys(signals.values()))})." if signals else "."
+        except OSError as error:
+            text = f"The run's processes cannot be ended: {error.strerror}."
+        finally:
+            with self._lock:
+                self._ending.discard(run.key)
+        _tell(run, text)
+
     def _endpoint(self, action: Action) -> Callable[[Request], Awaitable[Response]]:
         def act(values: Values) -> Response:
             run = self.live.get(str(values.get("key", "")))
-            return JSONResponse({"done": action(run, values)})
+            text = action(run, values)
+            return JSONResponse({"done": text}, 202 if run.key in self._ending else 200)
 
         async def answer(request: Request) -> Response:
             try:
@@ -143,6 +174,11 @@ def _offered_requests(run: LiveRun) -> Sequence[str]:
         return tuple(kind for kind in REQUEST_TEXTS if kind != "kill" or kill.has_process(folder))
     except (OSError, UnreadableLog):
         return ()
+
+
+def _tell(run: LiveRun, text: str) -> None:
+    """Show a sentence on each open page of the run."""
+    run.channel.publish("told", {"text": text})
 
 
 def _text(values: Values, name: str) -> str:

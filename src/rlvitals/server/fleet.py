@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import rlvitals
+from rlvitals import judging_code
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.server import fleet_line, run_files
 from rlvitals.server.channel import Channel
@@ -63,7 +63,7 @@ class Fleet:
             None if index_file == run_files.IN_MEMORY else index_file.with_suffix(".mutes")
         )
         self._index = Index(root, index_file, threads=True)
-        self._judge_id = f"serve {rlvitals.__version__} {run_files.digest(repr(settings))}"
+        self._judge_id = f"serve {judging_code.version()} {run_files.digest(repr(settings))}"
         self._tree: FolderTree | None = None
         self._tree_entries: dict[str, Entry] = {}
         self._marks: dict[str, str] = {}  # state of each run's files

@@ -1,7 +1,9 @@
 """Show a diagnosed run in a notebook through IPython's formatters: its page, and its text."""
 
 import sys
+from functools import cache
 from html import escape
+from importlib.resources import files
 from io import StringIO
 from typing import Any
 
@@ -23,16 +25,24 @@ from rlvitals.views.report.page import Subject
 def html(diagnosis: Diagnosis) -> str:
     """Return the report's page with header and charts, and below it the text of the terminal.
 
-    The page is in a separate frame: neither its style nor its script reaches the notebook. A
-    notebook that is not trusted, and GitHub, leave frames out; the text stays.
+    The page is in a separate frame: neither its style nor its script reaches the notebook, where a
+    script of ours makes the frame as high as its content. A notebook that is not trusted, and
+    GitHub, leave frames out; the text stays.
     """
     name = harmless(diagnosis.trace.name)
     style = "width:100%;height:34rem;border:1px solid #8886;border-radius:6px;resize:vertical"
     frame = Html(
-        f'<iframe srcdoc="{escape(_page(diagnosis))}" style="{style}" sandbox="allow-scripts"'
-        f' title="{escape(f"rlvitals: {name}")}"></iframe>'
+        f'<iframe data-rlvitals srcdoc="{escape(_page(diagnosis))}" style="{style}"'
+        f' sandbox="allow-scripts" title="{escape(f"rlvitals: {name}")}"></iframe>'
     )
-    return el("div", frame, el("details", el("summary", "as text"), Html(text(diagnosis))))
+    script = el("script", Html(frame_script()))
+    return el("div", script, frame, el("details", el("summary", "as text"), Html(text(diagnosis))))
+
+
+@cache
+def frame_script() -> str:
+    """Return the script that a notebook runs beside its frames."""
+    return files("rlvitals.views.report").joinpath("frame.js").read_text("utf-8")
 
 
 def _page(diagnosis: Diagnosis) -> str:

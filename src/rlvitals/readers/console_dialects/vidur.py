@@ -63,9 +63,8 @@ class Scheduler:
 
     def _settings(self, page: Page) -> None:
         for key, cell in FIELD.findall(page.text):
-            if (name := VIDUR_SETTINGS.get(key)) is not None and (
-                value := number(cell)
-            ) is not None:
+            name, value = VIDUR_SETTINGS.get(key), number(cell)
+            if name is not None and value is not None:
                 page.shared.settings[name] = (
                     int(value) if name in ("epochs", "rollout_len", "minibatch_size") else value
                 )

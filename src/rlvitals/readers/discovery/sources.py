@@ -276,7 +276,8 @@ def read(run: Run, *, thin: bool = False) -> tuple[Log, ...]:
     by_file: dict[Path, Log | UnreadableLog] = {}
     for file, reader in run.files:
         try:
-            by_file[file] = _read_file(file, reader, thin=thin)
+            may_thin = thin and (len(run.files) == 1 or not reader.thins_alone)
+            by_file[file] = _read_file(file, reader, thin=may_thin)
         except UnreadableLog as error:
             by_file[file] = error
     return together(run, by_file)

@@ -140,6 +140,14 @@ class Columns:
         column[1].frombytes(np.ascontiguousarray(times, dtype=np.float64).tobytes())
         column[2].frombytes(np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
+    def drain(self) -> dict[str, Series]:
+        """Return the columns without a copy, and start again without any."""
+        drained, self._columns = self._columns, {}
+        return {
+            key: Series(np.frombuffer(steps, np.int64), np.frombuffer(times), np.frombuffer(values))
+            for key, (steps, times, values) in drained.items()
+        }
+
     def series(self) -> dict[str, Series]:
         """Return the columns as they stand, copied: adding may go on."""
         return {

@@ -28,6 +28,7 @@ LINE_CHUNK_BYTES = 2**20
 FINGERPRINT_BYTES = 256
 BOM = b"\xef\xbb\xbf"
 REPLACED_NOTE = "the file was replaced since the last reading: read again from its start"
+REREAD_NOTE = "new rows show how the table is to be read: read again from its start"
 REWRITTEN_NOTE = "the file is being rewritten: left for the next reading"
 TORN_NOTE = "the last line is not complete: left for the next reading"
 

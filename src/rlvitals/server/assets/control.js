@@ -11,8 +11,9 @@ function startControl(data, control, news, refresh) {
       body: JSON.stringify({ key: data.key, ...values }),
     }).catch(() => null);
     const told = answer ? await answer.json().catch(() => ({ problem: "the server refused it" })) : { problem: "the server does not answer" };
-    news.textContent = told.done ?? [told.problem, told.hint].filter(Boolean).join("; ");
-    setTimeout(() => { news.textContent = ""; }, 5000);
+    const text = told.done ?? [told.problem, told.hint].filter(Boolean).join("; ");
+    news.textContent = text;
+    setTimeout(() => { if (news.textContent === text) news.textContent = ""; }, 5000);
     if (answer?.ok) refresh();
   }
 

@@ -62,6 +62,7 @@ function startRun(data) {
       const step = document.getElementById("step");
       if (step) step.textContent = written(message.last);
     },
+    told: (message) => { news.textContent = message.text; },
     judged: refresh,
     reload: refresh,
     deleted: () => { news.textContent = "The files of this run were deleted: this is what was read before."; },

@@ -55,4 +55,9 @@ addEventListener("afterprint", () => {
   for (const one of unfolded) one.open = false;
   charts.forEach((chart) => chart.stale());
 });
+/* In a frame, as in a notebook, the page tells how high its content is. */
+if (parent !== self) {
+  const tell = () => parent.postMessage({ rlvitalsHeight: document.documentElement.getBoundingClientRect().height }, "*");
+  new ResizeObserver(tell).observe(document.documentElement);
+}
 document.documentElement.dataset.ready = "yes";
