@@ -147,7 +147,10 @@ def _likely_outcome(trace: Trace) -> LikelyOutcome | None:
     if shape is None:
         return None
     improved, flat, lost = (float(p) for p in _probabilities(shape))
-    sixths = np.array([sixth.mean() for sixth in np.array_split(series.values, 6)])
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near 1e308
+        sixths = np.array([sixth.mean() for sixth in np.array_split(series.values, 6)])
+    if not np.isfinite(sixths).all():
+        return None
     levels = (float(sixths[0]), float(sixths[-1]), float(sixths.max()))
     best_end = np.array_split(series.steps, 6)[int(sixths.argmax())][-1]
     rose = bool(shape[SHAPE.index("best at")] > 0)
