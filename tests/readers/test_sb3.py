@@ -258,3 +258,14 @@ def test_monitor_with_more_columns_and_bad_rows(tmp_path):
         "3 rows refused: line 4 has no return or no length",
         "1 cell refused: line 3 has 'fell' under why",
     )
+
+
+def test_the_three_columns_of_a_monitor_are_one_whatever_its_name(tmp_path):
+    path = tmp_path / "1612222716.1375391.csv"
+    path.write_text("r,l,t\n" + "".join(f"{row},5,{row / 10}\n" for row in range(30)))
+    log, _ = reader_of(path).read(path, None)
+    assert log.source == "sb3-monitor"
+    assert log.series["r"].steps.tolist() == [5 * (row + 1) for row in range(30)]
+    other = tmp_path / "table.csv"
+    other.write_text("r,l,t,step\n" + "".join(f"{row},5,1,{row}\n" for row in range(30)))
+    assert reader_of(other) is not sb3_monitor.READER

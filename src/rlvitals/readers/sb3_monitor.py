@@ -35,10 +35,12 @@ class MonitorCursor:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Claim what is named like a monitor file and starts like one."""
+    """Claim what is named like a monitor file and starts like one, or has its three columns."""
     # "monitor (1).csv": downloaded twice.
     is_named = re.search(r"monitor(?: ?\(\d+\))?\.csv$", path.name) is not None
-    return is_named and head.removeprefix(b"\xef\xbb\xbf").startswith((b"#", b"r,l,t"))
+    start = head.removeprefix(b"\xef\xbb\xbf")
+    has_columns = path.suffix == ".csv" and start.startswith((b"r,l,t\n", b"r,l,t\r\n"))
+    return has_columns or (is_named and start.startswith((b"#", b"r,l,t")))
 
 
 def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:

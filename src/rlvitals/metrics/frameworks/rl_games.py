@@ -21,11 +21,14 @@ RUNNING_EPISODE_MEAN = "running mean of about the last 100 episodes"
 OVER_MINI_EPOCHS = "mean over all mini-epochs and minibatches"
 
 RL_GAMES_KEYS = {
-    "rewards/step": Name(
-        outcome.RETURN, f"{RUNNING_EPISODE_MEAN}, before shaping", window=RETURN_WINDOW
+    # Before 1.2 steps are called frames, and the first value head has a number.
+    **dict.fromkeys(
+        ("rewards/step", "rewards/frame", "rewards0/frame"),
+        Name(outcome.RETURN, f"{RUNNING_EPISODE_MEAN}, before shaping", window=RETURN_WINDOW),
     ),
-    "episode_lengths/step": Name(
-        outcome.EPISODE_LENGTH, RUNNING_EPISODE_MEAN, window=RETURN_WINDOW
+    **dict.fromkeys(
+        ("episode_lengths/step", "episode_lengths/frame"),
+        Name(outcome.EPISODE_LENGTH, RUNNING_EPISODE_MEAN, window=RETURN_WINDOW),
     ),
     "performance/step_inference_rl_update_fps": Name(
         throughput.STEPS_PER_SECOND, "of this iteration, the update included"
@@ -41,7 +44,8 @@ RL_GAMES_FAMILIES = (
         Name(throughput.PHASE_TIME, "seconds of one iteration"),
     ),
     Family(
-        r"rewards(\d+)/step", Name(reward.COMPONENT, f"{RUNNING_EPISODE_MEAN}, of one value head")
+        r"rewards([1-9]\d*)/(?:step|frame)",
+        Name(reward.COMPONENT, f"{RUNNING_EPISODE_MEAN}, of one value head"),
     ),
     # What environments hand over: Isaac Lab with its own prefix, IsaacGymEnvs as "rew_...".
     Family(
