@@ -28,12 +28,16 @@ def test_a_line_and_its_traits_are_kept_until_the_code_changes(tmp_path, monkeyp
 
 
 def test_a_changed_file_is_other_code(tmp_path):
-    """A copy of the rules stands for a checkout, in which one file is saved again."""
+    """A copy of the rules stands for a checkout, in which one file is changed."""
     shutil.copytree(Path(rlvitals.__file__).parent / "rules", tmp_path / "rules")
     first = judging_code.version(tmp_path)
     judging_code.version.cache_clear()
     assert judging_code.version(tmp_path) == first
-    os.utime(next((tmp_path / "rules").rglob("kl_spike.py")), ns=(1, 1))
+    rule = next((tmp_path / "rules").rglob("kl_spike.py"))
+    os.utime(rule, ns=(1, 1))
+    judging_code.version.cache_clear()
+    assert judging_code.version(tmp_path) == first
+    rule.write_text(rule.read_text() + "\n")
     judging_code.version.cache_clear()
     assert judging_code.version(tmp_path) != first
 
