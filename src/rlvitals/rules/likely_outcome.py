@@ -51,7 +51,7 @@ WEIGHTS = {
 }
 MAX_IMPROVED = 0.4  # above, an outcome may have improved
 MIN_LOST = 0.6
-MIN_LOST_WARNING = 0.8  # no healthy curve had more, each judged by a fit to the other repositories
+MIN_LOST_WHILE_OPEN = 0.8  # of a run that may go on: it may be in a dip
 JUDGED_METRICS = frozenset(
     metric.name
     for metric in (
@@ -95,8 +95,7 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
     likely, trend = likely_outcome(trace), verdict_trend(trace)
     if likely is None or (trend.state != "unknown" and not trend.stalls):
         return ""
-    # A run that may go on may be in a dip.
-    min_lost = MIN_LOST if liveness(trace).live is False else MIN_LOST_WARNING
+    min_lost = MIN_LOST if liveness(trace).live is False else MIN_LOST_WHILE_OPEN
     may_be_lost = (likely.rose or not trend.stalls) and trend.metric in {"", likely.metric}
     if likely.lost >= min_lost and may_be_lost and not _is_no_loss(trace, likely, trend):
         return "lost"

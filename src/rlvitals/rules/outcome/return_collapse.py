@@ -23,7 +23,7 @@ tenth: the share's span is known, and so is how batches scatter.
 
 Where no test tells, and where an outcome is proven not to have improved, the shape of a finished
 run's curve may tell that it lost what it had: a model fitted to published curves gives the
-probability (decision 128). It is a note from six tenths on, a warning from eight tenths on.
+probability (decision 128). That is a note.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
@@ -59,7 +59,7 @@ from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import first_full_step
 from rlvitals.rules.gains import MIN_ANSWER_LOSS, late_answer_loss
 from rlvitals.rules.going_on import liveness
-from rlvitals.rules.likely_outcome import MIN_LOST_WARNING, likely_answer, likely_outcome
+from rlvitals.rules.likely_outcome import likely_answer, likely_outcome
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.paid import longer_way
 from rlvitals.rules.rule import (
@@ -174,11 +174,10 @@ def _probably_lost(trace: Trace) -> Finding | None:
     likely = likely_outcome(trace) if likely_answer(trace) == "lost" else None
     if likely is None:
         return None
-    is_warning = likely.lost >= MIN_LOST_WARNING
     return Finding(
         f"{label(likely.metric)} was {likely.best:.4g} around step {likely.best_step:,} and is "
         f"{likely.last:.4g} now",
-        severity=Severity.WARNING if is_warning else Severity.NOTE,
+        severity=Severity.NOTE,
         metric=likely.metric,
         began=likely.best_step,
         ended=trace.last_step,
