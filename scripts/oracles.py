@@ -32,6 +32,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -155,10 +156,17 @@ def checkpoints(logs: list[Path]) -> Outputs:  # noqa: ARG001
             yield f"{trainer}{ON}{processor_vendor()}", tensors(Path(scratch, "run"))
 
 
+@cache
 def processor_vendor() -> str:
     """Return the vendor of the processor: MKL factorises the first weights by the vendor's code."""
-    match = re.search(r"vendor_id\s*:\s*(\w+)", Path("/proc/cpuinfo").read_text())
+    cpus = Path("/proc/cpuinfo")
+    match = re.search(r"vendor_id\s*:\s*(\w+)", cpus.read_text()) if cpus.exists() else None
     return match[1] if match else platform.machine()
+
+
+def is_of_another(name: str) -> bool:
+    """Return True for tensors that were frozen on the processor of another vendor."""
+    return ON in name and not name.endswith(f"{ON}{processor_vendor()}")
 
 
 # Kernels are chosen by the processor and add up in another order: these are the same everywhere.
@@ -232,7 +240,7 @@ def main() -> int:
         file = FROZEN / f"{group}.json"
         if args.freeze:
             others = json.loads(file.read_text()) if file.exists() else {}
-            hashes |= {n: h for n, h in others.items() if ON in n and n not in hashes}
+            hashes |= {name: text for name, text in others.items() if is_of_another(name)}
             file.write_text(json.dumps(hashes, indent=0, sort_keys=True) + "\n")
             print(f"{group}: {len(hashes)} outputs frozen")
             continue
@@ -245,12 +253,7 @@ def compare(group: str, frozen: dict[str, str], hashes: dict[str, str]) -> int:
 
     Logs outside the repository may be absent, and tensors of other processors are left out.
     """
-    vendor = f"{ON}{processor_vendor()}"
-    here = {
-        name
-        for name in frozen
-        if not name.startswith(OUTSIDE) and (ON not in name or name.endswith(vendor))
-    }
+    here = {n for n in frozen if not (n.startswith(OUTSIDE) or is_of_another(n))}
     names = sorted(here | hashes.keys())
     changed = [name for name in names if frozen.get(name) != hashes.get(name)]
     print(f"{group}: {len(names) - len(changed)} of {len(names)} outputs as frozen")

@@ -44,12 +44,11 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     """Judge the run as a whole: by what is proven, else by the shape of its outcome's curve."""
     proven = proven_verdict(trace, findings)
     label = {"flat": Word.STALLED, "lost": Word.COLLAPSED}.get(likely_answer(trace))
-    finding = next((f for rule, f in findings if label is not None and rule.verdict == label), None)
-    if label is None or finding is None:
+    is_new = label is Word.COLLAPSED and proven.word is Word.STALLED
+    if label is None or not (is_new or proven.word is Word.UNKNOWN):
         return proven
-    is_open = proven.word is Word.UNKNOWN
-    is_open = is_open or (proven.word is Word.STALLED and label is Word.COLLAPSED)
-    return Verdict(label, finding.summary) if is_open else proven
+    finding = next((f for rule, f in findings if rule.verdict == label), None)
+    return proven if finding is None else Verdict(label, finding.summary)
 
 
 def proven_verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:

@@ -225,11 +225,8 @@ class FileTail:
                         return None
                     if entry.inode() == inode and entry.name != self.path.name:
                         log, _ = self.reader.read(Path(entry.path), self._cursor)
-                        return (
-                            log
-                            if log.series and not {REPLACED_NOTE, REREAD_NOTE} & {*log.notes}
-                            else None
-                        )
+                        is_other = {REPLACED_NOTE, REREAD_NOTE} & {*log.notes}
+                        return log if log.series and not is_other else None
         except (OSError, UnreadableLog):
             return None
         return None

@@ -40,6 +40,7 @@ from rlvitals.signals.outcome_course import (
     Course,
     course_of,
     falls,
+    is_back,
     late_loss,
 )
 from rlvitals.signals.spread import median, noise_sd
@@ -52,6 +53,14 @@ MIN_LOSS_SDS = 7.0  # sd from point to point: see `is_clear_loss`
 MIN_LATE_SHARE = 1 / 3  # of the gain
 MIN_LATE_ERRORS = 6.0  # of gain and loss, by the change from block to block
 MIN_PEAK_SHARE = 0.1  # of the run: an earlier best level belongs to its start
+
+
+def is_no_loss(trace: Trace, name: str, series: Series, course: Course) -> bool:
+    """Return True if an outcome below its best came back before, comes back, or has a longer way.
+
+    What was lost before and came back is return_oscillates' business.
+    """
+    return falls(course) > 1 or is_back(series.values, course) or bool(longer_way(trace, name))
 
 
 def is_clear_loss(name: str, values: Array, course: Course) -> bool:

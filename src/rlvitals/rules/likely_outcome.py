@@ -22,17 +22,17 @@ from rlvitals.metrics.catalogue.outcome import (
 )
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
+from rlvitals.rules.course import is_no_loss
 from rlvitals.rules.curves import describe_earlier_learning
 from rlvitals.rules.falling import first_full_step
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import may_be_good
-from rlvitals.rules.paid import longer_way
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, least_that_counts, outcome, slow_swing
 from rlvitals.signals.curve_shape import SHAPE, curve_shape
 from rlvitals.signals.finite import Array
-from rlvitals.signals.outcome_course import course_of, falls, is_back
+from rlvitals.signals.outcome_course import course_of
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Trace
 
@@ -86,25 +86,29 @@ class LikelyOutcome:
         )
 
 
+@cache_by_trace
 def likely_answer(trace: Trace) -> LikelyAnswer:
     """Return what probably became of an outcome that no test tells; empty where one does.
 
     "flat": it did not improve; "lost": it did not keep what it had gained. Never that it improved:
     of seven recorded runs that a test left open and the model called improved, four were broken.
     """
-    likely, trend = likely_outcome(trace), verdict_trend(trace)
-    if likely is None or (trend.state != "unknown" and not trend.stalls):
+    trend = verdict_trend(trace)
+    if trend.state != "unknown" and not trend.stalls:
+        return ""
+    likely = likely_outcome(trace)
+    if likely is None:
         return ""
     min_lost = MIN_LOST if liveness(trace).live is False else MIN_LOST_WHILE_OPEN
     may_be_lost = (likely.rose or not trend.stalls) and trend.metric in {"", likely.metric}
-    if likely.lost >= min_lost and may_be_lost and not _is_no_loss(trace, likely, trend):
+    if likely.lost >= min_lost and may_be_lost and not _has_excuse(trace, likely, trend):
         return "lost"
     if trend.stalls or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
         return ""
     return "flat"
 
 
-def _is_no_loss(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
+def _has_excuse(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
     """Return True if an end below the best is what a task, a window or a dip does by itself.
 
     A window of the first episodes explains nothing where the whole outcome falls.
@@ -120,11 +124,9 @@ def _is_no_loss(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
     error = (noise_sd(series.values) or 0.0) * math.sqrt(12 / len(series))
     is_small = is_small or likely.best - likely.last < 4 * error
     is_small = is_small or course.keeps(material)  # half of the gain is left
-    has_swings = falls(course) > 1 or is_back(series.values, course)
-    is_filling = trend.state != "falling" and series.steps[-1] < first_full_step(
-        trace, name, series
-    )
-    return is_small or has_swings or is_filling or bool(longer_way(trace, name))
+    full_step = first_full_step(trace, name, series)
+    is_filling = trend.state != "falling" and series.steps[-1] < full_step
+    return is_small or is_filling or is_no_loss(trace, name, series, course)
 
 
 def likely_outcome(trace: Trace) -> LikelyOutcome | None:

@@ -53,7 +53,7 @@ from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import answers, prefer_evaluation, verdict_trend
-from rlvitals.rules.course import MIN_LATE_SHARE, is_clear_loss
+from rlvitals.rules.course import MIN_LATE_SHARE, is_clear_loss, is_no_loss
 from rlvitals.rules.curves import find_proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import first_full_step
@@ -61,7 +61,6 @@ from rlvitals.rules.gains import MIN_ANSWER_LOSS, late_answer_loss
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.likely_outcome import likely_answer, likely_outcome
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
-from rlvitals.rules.paid import longer_way
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -87,8 +86,6 @@ from rlvitals.signals.outcome_course import (
     MIN_BLOCK_SD,
     Course,
     course_of,
-    falls,
-    is_back,
 )
 from rlvitals.types import Series, Trace
 
@@ -125,9 +122,7 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
     material = max(material, slow_swing(trace, name, origin))
     if course.gain <= max(material, MIN_BLOCK_SD * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.loss < MIN_RETURN_LOSS.on(trace) * course.total_gain or is_back(
-        series.values, course
-    ):
+    if course.loss < MIN_RETURN_LOSS.on(trace) * course.total_gain:
         return Clear()
     anew = name == EVAL_OUTCOME
     proven = find_proven_loss(series.values, material, anew=anew) or _loss_by_windows(
@@ -135,9 +130,7 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
     )
     if not (proven or is_clear_loss(name, series.values, course)):
         return Clear()
-    if falls(course) > 1:
-        return Clear()  # it was lost before, and came back: return_oscillates' business
-    if longer_way(trace, name):
+    if is_no_loss(trace, name, series, course):
         return Clear()
     if series.steps[-1] < first_full_step(trace, name, series):
         return Clear()  # a mean over a hundred episodes of which few have ended
