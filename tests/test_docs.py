@@ -42,7 +42,6 @@ def test_a_stale_a_missing_and_a_left_over_page_are_named(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "tests" / "traces", tmp_path / "tests" / "traces")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    assert check(tmp_path).returncode == 0
     rule = tmp_path / "docs" / "rules" / "kl-above-target.md"
     rule.write_text(rule.read_text().replace("trust region", "comfort zone"))
     (tmp_path / "docs" / "rules" / "no-such-rule.md").write_text(

@@ -75,7 +75,7 @@ def test_curriculum_horizon_and_latency_limit_do_not_cut_an_evaluation():
 
 
 def test_the_table_holds_every_scheduler_and_its_distance():
-    found = evaluate_all(baselines(), seeds=(0, 1), envs=8, steps=400)
+    found = evaluate_all(baselines(), seeds=(0, 1), envs=4, steps=100)
     text = table(found)
     lines = text.splitlines()
     assert len(lines) == 1 + len(found)

@@ -27,7 +27,7 @@ def test_the_share_of_time_up_and_the_lengths_are_those_of_the_settings():
     failures = {"mean_time_to_failure": 4.0, "mean_time_to_repair": 0.8}
     cluster, rng = begun(build_config(None, {"failures": failures, "qps": 20.0}), batch=128)
     ups, ends, seconds = [], 0, 0.0
-    for _ in range(350):
+    for _ in range(220):
         before, now = cluster.up, cluster.now.copy()
         cluster.step(baselines()["lor"](None, cluster), rng)
         ups.append(cluster.up.mean())
