@@ -49,6 +49,7 @@ from rlvitals.storage import thin_read
 from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Log, Series, Setting
 
+THIN_CHUNK_ROWS = 1 << 14  # as many rows are held as they are before a large table is thinned
 # One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
 PRINTED_TENSOR = re.compile(
     r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
@@ -169,7 +170,7 @@ def _read(
         reading = _Reading(table, refused, resume, run)
         for row in rows:
             reading.take(row)
-            if take_chunk is not None and reading.rows % (1 << 14) == 0:
+            if take_chunk is not None and reading.rows % THIN_CHUNK_ROWS == 0:
                 take_chunk(reading.columns.drain())
         cursor = reading.cursor(rows.position())
         notes = (*([reread_note] if reread_note else []), *reading.notes(), *rows.notes())
