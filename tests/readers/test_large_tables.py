@@ -96,15 +96,13 @@ def test_small_packed_and_shared_tables_are_read_whole(tmp_path, monkeypatch):
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
     monkeypatch.setattr("rlvitals.storage.thinner.MAX_THIN_POINTS", 256)
     monkeypatch.setattr(plain_csv, "Thinner", partial(plain_csv.Thinner, 512, 512))
-    monkeypatch.setattr(plain_csv, "THIN_CHUNK_ROWS", 512)
     monkeypatch.setattr("rlvitals.readers.formats.lines.LINE_CHUNK_BYTES", 2**14)
-    monkeypatch.setattr("rlvitals.readers.formats.table_head.TABLE_HEAD_BYTES", 2**14)
     peaks = []
     for count in (9000, 18_000):
         path = tmp_path / f"{count}.csv"
         path.write_text(table(range(count)))
         tracemalloc.start()
-        plain_csv.read_thin(path)
+        plain_csv.read_thin(path, chunk_rows=512)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]

@@ -49,7 +49,6 @@ from rlvitals.storage import thin_read
 from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Log, Series, Setting
 
-THIN_CHUNK_ROWS = 1 << 14  # as many rows are held as they are before a large table is thinned
 # One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
 PRINTED_TENSOR = re.compile(
     r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
@@ -113,8 +112,8 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     return _read(path, previous, run=Selection())
 
 
-def read_thin(path: Path) -> ThinReading | None:
-    """Read a large table with thinned columns, a chunk of its rows in memory at once.
+def read_thin(path: Path, chunk_rows: int = 1 << 14) -> ThinReading | None:
+    """Read a large table with thinned columns, `chunk_rows` of its rows in memory at once.
 
     None for a small one, and for one whose steps repeat or go back: its rows are put in order, and
     repeated ones dropped, for which all of them are needed. Raises UnreadableLog.
@@ -126,7 +125,9 @@ def read_thin(path: Path) -> ThinReading | None:
         return None  # reading it says so
     thinners: dict[str, Thinner] = {}
     try:
-        log, cursor = _read(path, run=Selection(), take_chunk=partial(_thin_chunk, thinners))
+        log, cursor = _read(
+            path, run=Selection(), take_chunk=partial(_thin_chunk, thinners), chunk_rows=chunk_rows
+        )
     except _ReadWholeError:
         return None
     return ThinReading(log, cursor, thinners)
@@ -151,6 +152,7 @@ def _read(
     *,
     run: Selection,
     take_chunk: Callable[[Mapping[str, Series]], None] | None = None,
+    chunk_rows: int = 0,
 ) -> tuple[Log, Cursor]:
     """Read the rows after a cursor; the points go to `take_chunk` where there is one."""
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
@@ -170,7 +172,7 @@ def _read(
         reading = _Reading(table, refused, resume, run)
         for row in rows:
             reading.take(row)
-            if take_chunk is not None and reading.rows % THIN_CHUNK_ROWS == 0:
+            if take_chunk is not None and reading.rows % chunk_rows == 0:
                 take_chunk(reading.columns.drain())
         cursor = reading.cursor(rows.position())
         notes = (*([reread_note] if reread_note else []), *reading.notes(), *rows.notes())

@@ -15,11 +15,10 @@ from typing import BinaryIO
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import column_guess, step_order
+from rlvitals.readers.formats import column_guess, lines, step_order
 from rlvitals.readers.formats.columns import parse_number
 
 MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
-TABLE_HEAD_BYTES = 2**20  # what is read of a table to tell how its rows are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def has_rows(table: Table, head: bytes) -> bool:
 def read_table(file: BinaryIO, path: Path) -> Table:
     """Return the head of a file. Raises UnreadableLog where it is no log."""
     file.seek(0)
-    data = file.read(TABLE_HEAD_BYTES)
+    data = file.read(lines.LINE_CHUNK_BYTES)
     table = head_of(data)
     if table is not None and table.readable:
         table = replace(table, short=_short_width(table, data))
