@@ -75,7 +75,7 @@ from rlvitals.rules.standing import (
     outcome,
     standing,
 )
-from rlvitals.rules.untaught import dead, no_movement
+from rlvitals.rules.untaught import dead, floor_share, no_movement
 from rlvitals.types import Profile, Series, Trace
 
 OUTCOME_METRIC_NAMES = {metric.name for metric in OUTCOME_METRICS}
@@ -144,7 +144,11 @@ def _learning_trend(trace: Trace, since: int | None) -> Standing:
         # Batches that are drawn for their difficulty stay level while the policy gets better.
         evaluated = (*_evaluations(trace, since), *few_evaluations(trace, since))
         evaluation = next((h for h in evaluated if h.improves), None)
-        return excuse_selected_prompts(trace, trend) if evaluation is None else evaluation
+        if evaluation is not None:
+            return evaluation
+        if trend.metric == REWARD.name and since is None and floor_share(trace):
+            trend = replace(trend, state="flat", why="")
+        return excuse_selected_prompts(trace, trend)
     gains = trend.state in {"rising", "holding its best"}
     return replace(trend, state="flat", why="") if gains and dead(trace) else trend
 
