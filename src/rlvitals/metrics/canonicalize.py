@@ -23,7 +23,7 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.steps import align, axis, change, resume
 from rlvitals.metrics.steps.align import UNKNOWN_UNIT, Clock, Source
 from rlvitals.types import (
-    STOPPED_BY_HAND,
+    HAND_STOP,
     Budget,
     Histogram,
     Lifecycle,
@@ -326,7 +326,7 @@ def _notes(logs: Sequence[Log], straight: Sequence[resume.Straight]) -> tuple[st
     notes = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
     notes += resume.notes(straight)
     notes += [
-        f"{g.where}: {STOPPED_BY_HAND}"
+        f"{g.where}: {HAND_STOP}"
         for g in logs
         if g.ending and ending.is_interrupt(g.ending.traceback)
     ]

@@ -69,7 +69,8 @@ def _is_reward(key: str) -> bool:
 def _pair(text: str) -> Pair | None:
     """Return the measure and the number of a line that holds nothing else."""
     line = re.fullmatch(
-        r"\W{0,4}(?:[A-Za-z]\w{0,20}: )?([A-Za-z_][\w/()-]{0,40}(?: [\w/()-]{1,40}){0,5}?) ?[:=]\s{0,12}"
+        r"\W{0,4}(?:[A-Za-z]\w{0,20}: )?"
+        r"([A-Za-z_][\w/()-]{0,40}(?: [\w/()-]{1,40}){0,5}?) ?[:=]\s{0,12}"
         r"([-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|nan|inf))( ?%)?",
         text,
         re.IGNORECASE,
