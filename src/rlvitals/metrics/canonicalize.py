@@ -23,7 +23,6 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.steps import align, axis, change, resume
 from rlvitals.metrics.steps.align import UNKNOWN_UNIT, Clock, Source
 from rlvitals.types import (
-    HAND_STOP,
     Budget,
     Histogram,
     Lifecycle,
@@ -326,7 +325,7 @@ def _notes(logs: Sequence[Log], straight: Sequence[resume.Straight]) -> tuple[st
     notes = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
     notes += resume.notes(straight)
     notes += [
-        f"{g.where}: {HAND_STOP}"
+        f"{g.where}: stopped by hand"
         for g in logs
         if g.ending and ending.is_interrupt(g.ending.traceback)
     ]

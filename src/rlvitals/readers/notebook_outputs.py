@@ -26,7 +26,7 @@ from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.html_tables import HtmlTable, tables
 from rlvitals.readers.formats.notebook_cells import Cell, read_cells
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.types import HAND_STOP, Ending, Log
+from rlvitals.types import Ending, Log
 
 MIN_PRINTED_ROWS = 3  # of a training that is recognised by printed numbers or a data frame
 OUTPUT_MARK = re.compile(rb'"output_type"\s*:')
@@ -318,8 +318,8 @@ def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bo
         return replace(log, ending=printed)
     last = error.rpartition("\n")[2]
     if last.startswith("KeyboardInterrupt"):
-        ending = Ending(reason=HAND_STOP)
-        return replace(log, ending=ending, notes=(*log.notes, HAND_STOP))
+        ending = Ending(reason="stopped by hand")
+        return replace(log, ending=ending, notes=(*log.notes, "stopped by hand"))
     if is_complete:
         return replace(log, notes=(*log.notes, f"after training the cell failed: {last}"))
     return replace(log, ending=Ending(traceback=error))

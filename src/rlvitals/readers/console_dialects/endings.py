@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from rlvitals.readers.console_dialects import text as console_text
-from rlvitals.types import HAND_STOP, Ending
+from rlvitals.types import Ending
 
 HEADER = "Traceback (most recent call last)"
 CHAINED = ("During handling of the above", "The above exception was the direct cause")
@@ -232,7 +232,7 @@ class End:
     def ending(self) -> Ending | None:
         """Return how the run ended; None where the log does not say that it did."""
         if self.interrupted:
-            return Ending(reason=HAND_STOP)
+            return Ending(reason="stopped by hand")
         if self.failed:
             return Ending(self.exit_code, "\n".join(self._told()) or self.said)
         return Ending(0) if self.success else None
@@ -249,7 +249,7 @@ class End:
 
     def notes(self) -> list[str]:
         """Say what ended by hand, and what training went on after."""
-        notes = [HAND_STOP] if self.interrupted else []
+        notes = ["stopped by hand"] if self.interrupted else []
         if self.outlived:
             count = len(self.outlived)
             some = "a failure was" if count == 1 else f"{count} failures were"
