@@ -403,6 +403,7 @@ def test_a_table_pasted_without_its_outer_bars(read):
         ("Episode {n}/9 | Average Reward: {v} | Epsilon: 0.5", {"avg_reward": "v", "epsilon": 0.5}),
         ("Episode    {n} | avg reward:   {v} | epsilon: 0.5", {"avg_reward": "v", "epsilon": 0.5}),
         ("Episode {n}    Reward  {v}", {"episode_reward": "v"}),
+        ("step {n} -- mean_reward: ({v}) -- samples:", {"avg_reward": "v"}),
         ("[rank0]:[Step {n}] loss: {v}, lr: 1e-05", {"loss": "v", "lr": 1e-05}),
         ("Iter {n}:  Loss:   {v}   Policy Loss: -0.5", {"loss": "v", "policy_loss": -0.5}),
         ("2026-01-31 10:00:00,1 - a.b - INFO - step={n}, loss={v} (2.5s)", {"loss": "v"}),
@@ -606,7 +607,10 @@ def test_the_persons_own_stop_is_no_failure(read):
     assert log.ending is not None
     assert (log.ending.exit_code, log.ending.traceback) == (None, "")
     assert log.notes == ("stopped by hand",)
+    assert log.ending.reason == "stopped by hand"
     assert judged(log).word is not Word.FAILED
+    launcher = "[2025-02-20 20:27:14,902] [INFO] Main process received SIGINT, exiting\n"
+    assert read(ROWS + launcher).ending.reason == "stopped by hand"
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,15 @@ import pytest
 from loading import read_log
 from transformers.utils.notebook import NotebookTrainingTracker
 
+import rlvitals
 from rlvitals.cli import standard_input
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import notebook_outputs
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.notebook_cells import read_cells
 from rlvitals.readers.select import claim
+from rlvitals.rules.rule import Clear
+from rlvitals.rules.throughput import ended_early
 
 REWARDS = np.linspace(0.1, 2.0, 40).round(6)
 GRPO = (
@@ -206,6 +209,10 @@ def test_printed_rewards_win_over_a_table_of_the_loss(tmp_path):
     rows = "".join(f"{{'loss': 0.0, 'reward': 1.{n}, 'epoch': 0.1}}\n" for n in range(1, 9))
     cell = code("trainer.train()", printed(rows), shown(tracker(losses, 8)))
     assert len(read_log(save(tmp_path / "a.ipynb", cell)).series["reward"]) == 8
+    means = "".join(f"  Batch: mean_reward={n / 20}\n" for n in range(20))
+    cell = code("trainer.train()", printed(means), shown(tracker(losses, 8)))
+    log = read_log(save(tmp_path / "b.ipynb", cell))
+    assert log.series["mean_reward"].values.tolist() == [n / 20 for n in range(20)]
 
 
 def test_an_error_ends_the_run(tmp_path):
@@ -217,6 +224,8 @@ def test_an_error_ends_the_run(tmp_path):
     log = read_log(save(tmp_path / "b.ipynb", cell))
     assert log.ending.traceback == ""
     assert "stopped by hand" in log.notes
+    (run,) = rlvitals.runs(tmp_path / "b.ipynb")
+    assert isinstance(ended_early.RULE.ask(run), Clear), "a person's choice is no failure"
 
 
 def test_an_error_after_the_last_step_is_no_failure_of_the_training(tmp_path):
@@ -268,6 +277,7 @@ LOSSES = "".join(f"Episode {n} reward {n * 1.5} loss {2.5 / (n + 1):.3f}\n" for 
         ("model.predict(observation)", EPISODES, 0),
         ("loss.backward()\nevaluate(policy)", EPISODES, 1),
         ("train_dqn(env)", EPISODES, 1),
+        ("test = 1\nstats = ppo_trainer.step(queries, responses, rewards)", EPISODES, 1),
         ("table[state] += learning_rate * random()", EPISODES, 1),
         ("!python -m verl.trainer.main_ppo data.test=1", LOSSES, 1),
         ("", EPISODES, 1),

@@ -12,7 +12,7 @@ from rlvitals.rules.answers import learning_trend, verdict_trend
 from rlvitals.rules.gains import early_loss, is_likely_flat, level_standing
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import standing
-from rlvitals.rules.untaught import dead
+from rlvitals.rules.untaught import dead, floor_share
 from rlvitals.types import Budget, Lifecycle, Profile
 
 COUNT = 200
@@ -238,3 +238,26 @@ def test_pairs_that_come_apart_are_learned_whatever_the_share_of_the_loss():
         Profile.SUPERVISED, optimiser__loss=0.693 + 1e-4 * made.noise(count, 2), **metrics
     )
     assert not verdict_trend(still).improves
+
+
+@pytest.mark.parametrize("floor", [0.0, -1.0])
+def test_batches_that_mostly_earn_the_least_are_flat_however_the_others_scatter(floor):
+    rng = np.random.default_rng(0)
+    paid = np.where(rng.random(100) < 0.13, rng.random(100), 0.0)
+    found = diagnose(replace(grpo(outcome__reward=floor + paid), lifecycle=Lifecycle(ended=True)))
+    assert found.verdict.word is Word.STALLED
+    (_, finding) = next(pair for pair in found.findings if pair[0].name == "no-learning")
+    share = float((paid == 0).mean())
+    assert f"{share:.0%} of the batches earn the least of all: they have no contrast" in (
+        finding.evidence
+    )
+
+
+def test_batches_that_earn_the_least_less_and_less_are_not_flat():
+    rng = np.random.default_rng(1)
+    chance = np.linspace(0.02, 0.4, 100)  # of a batch with a right answer
+    paid = np.where(rng.random(100) < chance, rng.random(100), 0.0)
+    assert floor_share(grpo(outcome__reward=paid)) == 0
+    assert verdict_trend(grpo(outcome__reward=paid)).state != "flat"
+    control = made.trace(Profile.CONTROL_PPO, outcome__reward=np.where(paid > 0.9, paid, 0.0))
+    assert floor_share(control) == 0, "no groups: a return of 0 teaches a critic"

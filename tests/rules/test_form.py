@@ -1,5 +1,7 @@
 """A run that gains in the form of its answers alone is told so wherever it is judged."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.form import describe_form_gain, of_evaluations
+from rlvitals.rules.outcome import return_up_success_flat
 from rlvitals.rules.reward_names import FORM_PATTERN, checks_the_answer
-from rlvitals.types import Profile
+from rlvitals.rules.rule import Severity
+from rlvitals.types import Budget, Profile
 from rlvitals.views import summary as summaries
 
 ROWS = 100
@@ -123,3 +127,13 @@ def test_a_part_for_answers_that_falls_while_the_reward_rises_is_no_learning():
         reward__component__match_format=form,
     )
     assert diagnose(trace).verdict.word is Word.STALLED
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_a_budget_that_is_spent_without_one_right_answer_is_a_warning(share):
+    trace = run(np.zeros(ROWS), course(0.05, 0.09, 1, spread=0.004), Profile.GRPO)
+    trace = replace(trace, budget=Budget(round(trace.last_step / share), "max_steps"))
+    assert describe_form_gain(trace) == "", "the form alone hardly improved"
+    found = return_up_success_flat.RULE.ask(trace)
+    assert found.severity is (Severity.WARNING if share == 1.0 else Severity.NOTE)
+    assert bool(found.counter) == (share < 1.0), "no answer may follow any more"

@@ -71,6 +71,9 @@ NO_LEARNING = [
     SHAPE,
     claim("from its first level to its last it changes by <size> sd of a single value",
           size=single_value_change),
+    claim("<share> of the batches earn the least of all: they have no contrast",
+          share=lambda c: [float(np.mean(v == v.min()))
+                           for v in [c["outcome/reward"].finite().values] if len(v)]),
 ]  # fmt: skip
 
 REWARD_RULES = {

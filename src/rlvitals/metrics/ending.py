@@ -10,10 +10,11 @@ def lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
     endings = [log.ending for log in logs if log.ending is not None]
     exit_code = next((e.exit_code for e in endings if e.exit_code is not None), None)
     traceback = next((e.traceback for e in endings if e.traceback), "")
+    reason = next((e.reason for e in endings if e.reason), "")
     if exit_code == 0:
         traceback = ""
     elif is_interrupt(traceback):
-        exit_code, traceback = None, ""
+        exit_code, traceback, reason = None, "", reason or "stopped by hand"
     return Lifecycle(
         exit_code=exit_code,
         traceback=traceback,
@@ -21,7 +22,7 @@ def lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
         seams=resumed,
         ended=bool(endings),
         signal=next((e.signal for e in endings if e.signal), ""),
-        reason=next((e.reason for e in endings if e.reason), ""),
+        reason=reason,
         end_step=max((e.step for e in endings if e.step is not None), default=None),
     )
 

@@ -30,10 +30,11 @@ from rlvitals.types import Ending, Log
 
 MIN_PRINTED_ROWS = 3  # of a training that is recognised by printed numbers or a data frame
 OUTPUT_MARK = re.compile(rb'"output_type"\s*:')
-# `train_dqn(`, `agent.update(`, `loss.backward(`, `train.py`; not `from_pretrained(`.
+# `train_dqn(`, `agent.update(`, `loss.backward(`, `ppo_trainer.step(`, `train.py`; not
+# `from_pretrained(`.
 TRAINING_SOURCE = re.compile(
     r"(?<!pre)(?:train(?!ed)|learn(?!ed)|\bfit|backward|optimi[sz]e|(?<!bar\.)update)\w*\("
-    r"|optimi[sz]er|learning_rate|train\w*\.py",
+    r"|optimi[sz]er|learning_rate|trainer\.step\(|train\w*\.py",
     re.IGNORECASE,
 )
 TRAINING_CALL = re.compile(r"\.(?:train|learn|fit)\(")
@@ -194,7 +195,8 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     logs = [_table_log(table, path) for table in states]
     logs = [log for log in logs if log.series]
     # Without Unsloth the table has the loss alone: printed rows may have the reward.
-    is_richer = len(logs) == 1 and "reward" in printed.series and "reward" not in logs[0].series
+    rewards = {"reward", "mean_reward", "avg_reward", "average_reward"} & printed.series.keys()
+    is_richer = len(logs) == 1 and rewards and "reward" not in logs[0].series
     if is_richer and 2 * _rows(printed) >= _rows(logs[0]):
         logs = []
     if not logs and is_training and _rows(printed) >= MIN_PRINTED_ROWS:
@@ -316,7 +318,8 @@ def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bo
         return replace(log, ending=printed)
     last = error.rpartition("\n")[2]
     if last.startswith("KeyboardInterrupt"):
-        return replace(log, ending=Ending(), notes=(*log.notes, "stopped by hand"))
+        ending = Ending(reason="stopped by hand")
+        return replace(log, ending=ending, notes=(*log.notes, "stopped by hand"))
     if is_complete:
         return replace(log, notes=(*log.notes, f"after training the cell failed: {last}"))
     return replace(log, ending=Ending(traceback=error))

@@ -75,7 +75,7 @@ from rlvitals.rules.standing import (
     outcome,
     standing,
 )
-from rlvitals.rules.untaught import dead, no_movement
+from rlvitals.rules.untaught import dead, floor_share, no_movement
 from rlvitals.types import Profile, Series, Trace
 
 OUTCOME_METRIC_NAMES = {metric.name for metric in OUTCOME_METRICS}
@@ -144,6 +144,8 @@ def _learning_trend(trace: Trace, since: int | None) -> Standing:
         # Batches that are drawn for their difficulty stay level while the policy gets better.
         evaluated = (*_evaluations(trace, since), *few_evaluations(trace, since))
         evaluation = next((h for h in evaluated if h.improves), None)
+        if trend.metric == REWARD.name and since is None and floor_share(trace):
+            trend = replace(trend, state="flat", why="")
         return excuse_selected_prompts(trace, trend) if evaluation is None else evaluation
     gains = trend.state in {"rising", "holding its best"}
     return replace(trend, state="flat", why="") if gains and dead(trace) else trend
@@ -198,9 +200,8 @@ def _judge_training(trace: Trace, since: int | None) -> Standing:
         name, series = right_answers
         trend = standing(isolate_outcome(trace, SUCCESS_RATE.name, series), since)
         reason = trend.why.replace(SUCCESS_RATE.name, name)
-        trend = replace(
-            trend, metric=name, why=reason.replace(label(SUCCESS_RATE.name), label(name))
-        )
+        reason = reason.replace(label(SUCCESS_RATE.name), label(name))
+        trend = replace(trend, metric=name, why=reason)
         trend = judge_batches(trace, trend, series, since)
         return trend if since is not None else after_loss(trend, series.values, late=True)
     task = unpaid_task(trace)

@@ -82,6 +82,22 @@ def at_top(trace: Trace, start_step: int) -> bool:
     return top - float(np.median(level)) <= 0.03 * float(np.ptp(rewards.values))
 
 
+def floor_share(trace: Trace) -> float:
+    """Return the share of batches that earn the least of all, if most do and no fewer by the end.
+
+    All of their completions earned that least, so these batches hold no contrast. The mean of the
+    others scatters so much that no interval tells a level, but how many there are does. Else 0.
+    """
+    rewards = trace.numbers(REWARD.name, 2 * MIN_SIGNAL_UPDATES)
+    if rewards is None or trace.profile not in kinds.GROUPED or too_early(trace):
+        return 0.0
+    is_least = rewards.values == rewards.values.min()
+    half = len(is_least) // 2
+    first, last = float(is_least[:half].mean()), float(is_least[half:].mean())
+    # Three quarters of the batches; a twentieth is one in twenty updates.
+    return float(is_least.mean()) if last >= 0.75 and last >= first - 0.05 else 0.0
+
+
 @cache_by_trace
 def dead(trace: Trace) -> bool:
     """Return True if a mean reward that moved cannot have been learned.

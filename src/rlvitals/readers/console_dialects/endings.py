@@ -34,7 +34,10 @@ LOGGED_TRACEBACK = re.compile(
 CAUGHT = 3
 MAX_TRACEBACK_LINES = 200  # of a traceback that is kept
 MAX_MESSAGE = 20  # lines of an exception's message
-INTERRUPTED = re.compile(r"(?:\w+\.)*KeyboardInterrupt\b|\^C")
+# The last is of DeepSpeed's launcher, which passes Ctrl-C on to the ranks.
+INTERRUPTED = re.compile(
+    r"(?:\w+\.)*KeyboardInterrupt\b|\^C|.*\bMain process received SIGINT, exiting"
+)
 # Pattern of a line, and the exit code that it implies (None: unknown).
 KILLED, ABORTED = 137, 134  # 128 + the signal's number
 SIGNALS = (
@@ -69,7 +72,7 @@ SUCCESS = re.compile(
 )
 HINTS = (
     *("Traceback", "illed", "fault", "borted", "error", "Error", "xit", "emory", "Interrupt"),
-    *("CANCELLED", "completed", "terminate", "^C", "oom", "OOM", "Watchdog"),
+    *("CANCELLED", "completed", "terminate", "^C", "SIGINT", "oom", "OOM", "Watchdog"),
 )
 
 
@@ -229,7 +232,7 @@ class End:
     def ending(self) -> Ending | None:
         """Return how the run ended; None where the log does not say that it did."""
         if self.interrupted:
-            return Ending()
+            return Ending(reason="stopped by hand")
         if self.failed:
             return Ending(self.exit_code, "\n".join(self._told()) or self.said)
         return Ending(0) if self.success else None

@@ -1,6 +1,6 @@
 """A measure and its number on a line of their own, again and again, with no step anywhere.
 
-`Average reward: 0.53`   `Percentage of correct examples:  0.6875`   `KL Divergence: 0.002`
+`Average reward: 0.53`   `Percentage of correct examples:  0.6875`   `Batch: mean_reward=0.1`
 
 For logs that no other dialect reads. The key that first comes ten times begins a row; rows are
 counted. A plain `Reward: 1.0` is left out: loops print it for every response. Where rows of another
@@ -69,7 +69,8 @@ def _is_reward(key: str) -> bool:
 def _pair(text: str) -> Pair | None:
     """Return the measure and the number of a line that holds nothing else."""
     line = re.fullmatch(
-        r"\W{0,4}([A-Za-z_][\w/()-]{0,40}(?: [\w/()-]{1,40}){0,5}?) ?[:=]\s{0,12}"
+        r"\W{0,4}(?:[A-Za-z]\w{0,20}: )?"
+        r"([A-Za-z_][\w/()-]{0,40}(?: [\w/()-]{1,40}){0,5}?) ?[:=]\s{0,12}"
         r"([-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|nan|inf))( ?%)?",
         text,
         re.IGNORECASE,

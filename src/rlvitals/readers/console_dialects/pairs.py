@@ -25,7 +25,7 @@ from rlvitals.readers.formats.columns import to_step
 MAX_SEGMENTS = 60
 SEGMENT = re.compile(
     r"(?P<key>[A-Za-z_][\w./@()%-]{0,80}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,3}?)"
-    rf"(?: *[:=#] *| +)(?:np\.\w{{1,10}}\(|tensor\()?(?P<value>{NUMBER}|none|true|false|--)\)?"
+    rf"(?: *[:=#] *| +)(?:(?:np\.\w{{1,10}}|tensor)?\()?(?P<value>{NUMBER}|none|true|false|--)\)?"
     rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER} ?(?:%|\w{{1,6}})?\))?"
     rf"(?: ?(?:±|\+/?-) ?{NUMBER})?"  # the deviation, as Tianshou prints it
     r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",

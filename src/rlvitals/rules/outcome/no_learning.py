@@ -21,6 +21,8 @@ interval lies below what counts. A noisy outcome counts as flat there if it gain
 standard deviation of a single value, and a gain of eight tenths is excluded, by blocks or, of
 single returns and evaluations that gained less than two tenths, by a line; so does a language
 model's mean reward that gained less than two tenths of the standard deviation of a single response.
+Batches of groups of which three quarters earn exactly the least of all, as many at the end as at
+the start, are flat however the others scatter.
 Where no test tells, the shape of a finished run's curve may: a model fitted to published curves
 gives the probability that it improved, is flat or lost what it had (decision 128).
 All these are a note: the verdict is that the run stalled, and the exit code that it cannot be told.
@@ -49,6 +51,7 @@ judged.
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import REWARD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
@@ -76,6 +79,7 @@ from rlvitals.rules.standing import (
     standing,
     up,
 )
+from rlvitals.rules.untaught import floor_share
 from rlvitals.signals.level import bound_change
 from rlvitals.signals.outcome_change import MIN_GAIN_SD
 from rlvitals.types import Trace
@@ -154,6 +158,8 @@ def _evidence(trace: Trace, trend: Standing) -> tuple[str, ...]:
     if sd := trend.material / MIN_GAIN_SD if trend.material_from == SCATTER_ORIGIN else 0.0:
         size = f"{change / sd:+.2g} sd of a single value"
         evidence.append(f"from its first level to its last it changes by {size}")
+    if trend.metric == REWARD.name and (share := floor_share(trace)):
+        evidence.append(f"{share:.0%} of the batches earn the least of all: they have no contrast")
     way = describe_progress(trace, trend)
     return (*evidence, *([way] if way else []))
 

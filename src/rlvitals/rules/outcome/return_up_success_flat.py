@@ -6,7 +6,8 @@ interval stays below five points. For language models a reward component whose n
 checks the answer (correct, accuracy, success, pass, solve, equation) stands for success, or the
 parts for neither form nor manner where none of them was ever earned. While fewer than one episode
 in fifty succeeds this is a note: a shaped reward leads the way to it. It is a warning where the
-form of the answers is all that was learned and two fifths of the run are over.
+form of the answers is all that was learned and two fifths of the run are over, and where a language
+model spent its whole budget without one right answer.
 
 ## Why it matters
 The optimiser maximises what is paid, not what is meant. Past this point more training makes the
@@ -35,6 +36,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import MIN_ANSWER_GAIN, list_answer_checks
 from rlvitals.rules.form import describe_form_gain
+from rlvitals.rules.going_on import reaches_budget
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.spent import too_early
@@ -84,7 +86,12 @@ def check(trace: Trace) -> Answer:
     answer = _finding(name, success, paid.sentence, (first, last), fit, material)
     # A form that is learned and nothing besides leads nowhere, once most of the run is over.
     by_form = not too_early(trace) and describe_form_gain(trace)
-    return replace(answer, severity=Severity.WARNING, counter=()) if by_form else answer
+    # A shaped reward that leads to answers has led to one by the end of the budget.
+    led_nowhere = (
+        trace.profile in kinds.LANGUAGE and not success.values.any() and reaches_budget(trace)
+    )
+    is_sure = bool(by_form or led_nowhere)
+    return replace(answer, severity=Severity.WARNING, counter=()) if is_sure else answer
 
 
 def _success(trace: Trace) -> tuple[str, Series] | None:
