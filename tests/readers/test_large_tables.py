@@ -71,7 +71,7 @@ def large(monkeypatch):
     ids=["JSON lines", "SB3's table", "SB3's JSON lines", "RLlib's table", "RLlib's JSON lines"],
 )
 def test_a_thinned_log_of_a_tool_holds_the_same_points(tmp_path, monkeypatch, reader, name, write):
-    monkeypatch.setattr(thin_columns, "MAX_CHUNK_POINTS", 500)
+    monkeypatch.setattr(thin_columns.ThinColumns, "chunk_points", 500)
     path = tmp_path / name
     path.write_text(write(list(range(1, 2000))))
     assert select.reader_of(path) == reader
@@ -153,7 +153,7 @@ def test_small_packed_and_shared_tables_are_read_whole(tmp_path, monkeypatch):
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch, reader, write):
     monkeypatch.setattr("rlvitals.storage.thinner.MAX_THIN_POINTS", 256)
     monkeypatch.setattr(thin_columns, "Thinner", partial(thin_columns.Thinner, 4096, 4096))
-    monkeypatch.setattr(thin_columns, "MAX_CHUNK_POINTS", 2**14)
+    monkeypatch.setattr(thin_columns.ThinColumns, "chunk_points", 2**14)
     monkeypatch.setattr("rlvitals.readers.formats.lines.LINE_CHUNK_BYTES", 2**14)
     peaks = []
     for count in (45_000, 90_000):

@@ -9,8 +9,6 @@ from rlvitals.storage import thin_read
 from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Log, Series
 
-MAX_CHUNK_POINTS = 1 << 18  # 24 bytes each
-
 
 class _ReadWholeError(Exception):
     """The steps of a log repeat or go back."""
@@ -23,6 +21,7 @@ class ThinColumns(Columns):
     """
 
     __slots__ = ("_points", "thinners")
+    chunk_points = 1 << 18  # in memory at once, of 24 bytes each
 
     def __init__(self) -> None:
         """Start empty."""
@@ -38,7 +37,7 @@ class ThinColumns(Columns):
         """Add one point."""
         super().add(key, step, value, time)
         self._points += 1
-        if self._points >= MAX_CHUNK_POINTS:
+        if self._points >= self.chunk_points:
             self.drain()
 
     def add_row(
@@ -48,7 +47,7 @@ class ThinColumns(Columns):
         points = list(row)
         super().add_row(step, points, time)
         self._points += len(points)
-        if self._points >= MAX_CHUNK_POINTS:
+        if self._points >= self.chunk_points:
             self.drain()
 
     def drain(self) -> dict[str, Series]:
