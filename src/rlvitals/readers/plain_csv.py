@@ -8,15 +8,13 @@ by row number, and a note reports so.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from rlvitals.errors import join_first, quantity
-from rlvitals.readers import multi_run, table_runs
+from rlvitals.readers import multi_run, table_runs, thin_columns
 from rlvitals.readers.formats import column_guess, run_labels
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
@@ -43,11 +41,9 @@ from rlvitals.readers.formats.table_head import (
     names_rows,
     read_table,
 )
-from rlvitals.readers.reader import Cursor, Reader, ThinReading
+from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.table_runs import Selection
-from rlvitals.storage import thin_read
-from rlvitals.storage.thinner import Thinner
-from rlvitals.types import Log, Series, Setting
+from rlvitals.types import Log, Setting
 
 # One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
 PRINTED_TENSOR = re.compile(
@@ -107,54 +103,20 @@ def split(path: Path, head: bytes) -> Mapping[str, Reader]:
     return multi_run.readers(READER, runs, _read)
 
 
-def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(
+    path: Path, previous: Cursor | None = None, columns: Columns | None = None
+) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
-    return _read(path, previous, run=Selection())
-
-
-def read_thin(path: Path, chunk_rows: int = 1 << 14) -> ThinReading | None:
-    """Read a large table with thinned columns, `chunk_rows` of its rows in memory at once.
-
-    None for a small one, and for one whose steps repeat or go back: its rows are put in order, and
-    repeated ones dropped, for which all of them are needed. Raises UnreadableLog.
-    """
-    try:
-        if path.stat().st_size < thin_read.LARGE_RUN_BYTES:
-            return None
-    except OSError:
-        return None  # reading it says so
-    thinners: dict[str, Thinner] = {}
-    try:
-        log, cursor = _read(
-            path, run=Selection(), take_chunk=partial(_thin_chunk, thinners), chunk_rows=chunk_rows
-        )
-    except _ReadWholeError:
-        return None
-    return ThinReading(log, cursor, thinners)
-
-
-class _ReadWholeError(Exception):
-    """The steps of a table repeat or go back."""
-
-
-def _thin_chunk(thinners: dict[str, Thinner], chunk: Mapping[str, Series]) -> None:
-    for key, column in chunk.items():
-        thinner = thinners.setdefault(key, Thinner())
-        last = thinner.last_step
-        if (np.diff(column.steps) <= 0).any() or (last is not None and column.steps[0] <= last):
-            raise _ReadWholeError
-        thinner.add(column)
+    return _read(path, previous, columns, run=Selection())
 
 
 def _read(
     path: Path,
     previous: Cursor | None = None,
+    columns: Columns | None = None,
     *,
     run: Selection,
-    take_chunk: Callable[[Mapping[str, Series]], None] | None = None,
-    chunk_rows: int = 0,
 ) -> tuple[Log, Cursor]:
-    """Read the rows after a cursor; the points go to `take_chunk` where there is one."""
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     with open_log(path) as file:
         table = read_table(file, path)
@@ -169,27 +131,23 @@ def _read(
             resume, lines = _Cursor(), Lines(file, first)
         refused = Refusals()
         rows = Rows(lines, len(table.names), refused, table.delimiter, table.short)
-        reading = _Reading(table, refused, resume, run)
+        reading = _Reading(table, refused, resume, run, Columns() if columns is None else columns)
         for row in rows:
             reading.take(row)
-            if take_chunk is not None and reading.rows % chunk_rows == 0:
-                take_chunk(reading.columns.drain())
         cursor = reading.cursor(rows.position())
         notes = (*([reread_note] if reread_note else []), *reading.notes(), *rows.notes())
     unit = column_guess.step_unit(reading.step) if reading.step else "rows"
     series = reading.columns.drain()
-    if take_chunk is not None:
-        take_chunk(series)
-        series = {}
     return Log("csv", series, reading.settings(), notes, str(path), unit), cursor
 
 
 class _Reading:
     """Points and state of the rows of one reading."""
 
-    def __init__(self, table: Table, refused: Refusals, resume: _Cursor, run: Selection) -> None:
-        self.columns = Columns()
-        self._run = run
+    def __init__(
+        self, table: Table, refused: Refusals, resume: _Cursor, run: Selection, columns: Columns
+    ) -> None:
+        self.columns, self._run = columns, run
         self._restarts, self._ends = resume.restarts, resume.ends
         self.rows, self.step = resume.rows, resume.step
         self._table, self._refused = table, refused
@@ -332,6 +290,6 @@ READER = Reader(
     sums_up=True,
     claims_single=claims_single,
     split=split,
-    read_thin=read_thin,
+    read_thin=partial(thin_columns.read, read),
     thins_alone=True,
 )

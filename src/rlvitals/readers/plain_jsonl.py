@@ -12,10 +12,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.readers import thin_columns
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
@@ -159,12 +161,16 @@ def _numbers(item: Mapping[str, object]) -> dict[str, float]:
     return {k: v for k, x in flatten(item) if (v := json_number(x)) is not None}
 
 
-def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(
+    path: Path, previous: Cursor | None = None, columns: Columns | None = None
+) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
+    columns = Columns() if columns is None else columns
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     with open_log(path) as file:
         is_array = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-        reading, notes, cursor = (_array if is_array else _lines)(file, path, resume)
+        read_rows = _array if is_array else _lines
+        reading, notes, cursor = read_rows(file, path, resume, columns)
     # A file that was read before may be empty now: its writer starts it anew.
     if reading.step is None and previous is None:
         met = ", ".join(list(reading.met)[:12])
@@ -175,10 +181,11 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             hint=f"log one of {', '.join(names)}",
         )
     unit = "rows" if reading.step == "" else column_guess.step_unit(reading.step or "")
+    settings = reading.settings()  # which keys hold points decides: before they are drained
     log = Log(
         source="jsonl",
-        series=reading.columns.series(),
-        settings=reading.settings(),
+        series=reading.columns.drain(),
+        settings=settings,
         notes=(*notes, *reading.notes()),
         where=str(path),
         step_unit=unit,
@@ -186,17 +193,21 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     return log, cursor
 
 
-def _lines(file: BinaryIO, _: Path, resume: _Cursor) -> tuple["_Reading", list[str], _Cursor]:
+def _lines(
+    file: BinaryIO, _: Path, resume: _Cursor, columns: Columns
+) -> tuple["_Reading", list[str], _Cursor]:
     lines = Lines(file, resume.position)
     if lines.replaced:
         resume = _Cursor()
     objects = Objects(lines)
-    reading = _Reading(objects.refused, resume)
+    reading = _Reading(objects.refused, resume, columns)
     reading.take(objects)
     return reading, objects.notes(), reading.cursor(objects.position())
 
 
-def _array(file: BinaryIO, path: Path, resume: _Cursor) -> tuple["_Reading", list[str], _Cursor]:
+def _array(
+    file: BinaryIO, path: Path, resume: _Cursor, columns: Columns
+) -> tuple["_Reading", list[str], _Cursor]:
     file.seek(0)
     data = file.read(MAX_JSON_ARRAY_BYTES + 1)
     if len(data) > MAX_JSON_ARRAY_BYTES:
@@ -219,7 +230,7 @@ def _array(file: BinaryIO, path: Path, resume: _Cursor) -> tuple["_Reading", lis
         notes.append(REPLACED_NOTE)
         resume = _Cursor()
     refused = Refusals(position_noun="row")
-    reading = _Reading(refused, resume)
+    reading = _Reading(refused, resume, columns)
     reading.take(_objects(rows, resume.rows, refused))
     notes += refused.notes()
     return reading, notes, replace(reading.cursor(None), last=json.dumps(rows[-1]))
@@ -238,8 +249,8 @@ def _objects(
 class _Reading:
     """Points and state of the rows of one reading."""
 
-    def __init__(self, refused: Refusals, resume: _Cursor) -> None:
-        self.columns = Columns()
+    def __init__(self, refused: Refusals, resume: _Cursor, columns: Columns) -> None:
+        self.columns = columns
         self.rows, self.step = resume.rows, resume.step
         self.met: dict[str, None] = {}  # keys of rows without a step, in order
         self._refused = refused
@@ -329,4 +340,6 @@ READER = Reader(
     claims=claims,
     read=read,
     sums_up=True,
+    read_thin=partial(thin_columns.read, read),
+    thins_alone=True,
 )

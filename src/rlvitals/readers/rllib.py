@@ -7,10 +7,12 @@ numbers. Source: `ray/tune/logger/{csv,json}.py`.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.readers import thin_columns
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
     NAN,
@@ -61,10 +63,10 @@ def _is_json(head: bytes) -> bool:
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
-def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None, columns: Columns | None = None) -> tuple[Log, Cursor]:
     """Read the results after a cursor. Raises UnreadableLog where these are none."""
     cursor = previous if isinstance(previous, RLlibCursor) else None
-    results = Results(cursor.step if cursor else "")
+    results = Results(cursor.step if cursor else "", Columns() if columns is None else columns)
     position = cursor.position if cursor else None
     with open_log(path) as file:
         as_json = _is_json(file.read(HEAD_BYTES))
@@ -78,7 +80,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
                 source.refused.add(line, f"has no {results.step or 'step'}")
         end = RLlibCursor(source.position(), results.step)
     unit = "iterations" if results.step == ITERATION_KEY else "environment steps"
-    series = results.columns.series()
+    series = results.columns.drain()
     return Log("rllib", series, results.settings, tuple(source.notes()), str(path), unit), end
 
 
@@ -175,10 +177,10 @@ def _cell(name: str, text: str, row: Row, cells: Refusals) -> object:
 class Results:
     """Collects the numbers and settings of results."""
 
-    def __init__(self, step: str) -> None:
+    def __init__(self, step: str, columns: Columns) -> None:
         """Go on with the step column of a cursor; empty to choose it by the first row."""
         self.step = step
-        self.columns = Columns()
+        self.columns = columns
         self.settings: dict[str, Setting] = {}
         self._config: object = None
 
@@ -227,4 +229,6 @@ READER = Reader(
     files=("*.csv", "*.json", "*.jsonl"),
     claims=claims,
     read=read,
+    read_thin=partial(thin_columns.read, read),
+    thins_alone=True,
 )

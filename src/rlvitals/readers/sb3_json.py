@@ -3,8 +3,10 @@
 Source: `stable_baselines3/common/logger.py`, `JSONOutputFormat.write`.
 """
 
+from functools import partial
 from pathlib import Path
 
+from rlvitals.readers import thin_columns
 from rlvitals.readers.formats.columns import Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, Objects, flatten
 from rlvitals.readers.formats.lines import Lines, Position, open_log
@@ -19,9 +21,10 @@ def claims(path: Path, head: bytes) -> bool:
     return path.suffix in {".json", ".jsonl"} and starts and f'"{SB3_STEP}"'.encode() in head
 
 
-def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None, columns: Columns | None = None) -> tuple[Log, Cursor]:
     """Read the objects after a cursor. Raises UnreadableLog where the file cannot be read."""
-    columns, nulls = Columns(), Nulls()
+    columns = Columns() if columns is None else columns
+    nulls = Nulls()
     with open_log(path) as file:
         objects = Objects(Lines(file, previous if isinstance(previous, Position) else None))
         for number, item in objects:
@@ -32,7 +35,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
             columns.add_row(step, nulls.numbers(flatten(item)))
         end = objects.position()
     notes = (*objects.notes(), *nulls.notes())
-    return Log("sb3-json", columns.series(), {}, notes, str(path), SB3_STEP_UNIT), end
+    return Log("sb3-json", columns.drain(), {}, notes, str(path), SB3_STEP_UNIT), end
 
 
 READER = Reader(
@@ -43,4 +46,6 @@ READER = Reader(
     files=("*.json",),
     claims=claims,
     read=read,
+    read_thin=partial(thin_columns.read, read),
+    thins_alone=True,
 )
