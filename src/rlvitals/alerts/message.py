@@ -56,7 +56,7 @@ def _headline(notice: Notice) -> str:
 
 def _lines(notice: Notice, link: Link) -> list[str]:
     alarm = notice.alarm
-    time_text = _time_text(notice.time)
+    time_text = datetime.fromtimestamp(notice.time).astimezone().strftime("%Y-%m-%d %H:%M")
     if notice.is_cleared:
         pairs = [("", f"it no longer holds; it was seen at {time_text}: {alarm.summary}")]
     else:
@@ -89,10 +89,6 @@ def _data(notice: Notice, link: Link) -> dict[str, object]:
         "see": link(notice.run),
     }
     return redact.clean_mapping(fields)
-
-
-def _time_text(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _clean(text: str, longest: int) -> str:

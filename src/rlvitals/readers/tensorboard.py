@@ -57,7 +57,11 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         contents = Contents(cursor.plugins)
         stream.read(contents.take)
         if stream.offset == 0 and stream.unsure >= RECORD_HEADER.size and not _starts_well(file):
-            _refuse(path)
+            raise UnreadableLog(
+                "not a TensorBoard event file: no record in it is intact",
+                where=str(path),
+                hint="copy it again from where the run wrote it",
+            )
         events = contents.events
         end = TensorBoardCursor(position_at(file, stream.offset), events.plugins)
     notes = [REPLACED_NOTE] if replaced else []
@@ -77,14 +81,6 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
 def _starts_well(file: BinaryIO) -> bool:
     file.seek(0)
     return header_at(file.read(RECORD_HEADER.size)) is not None
-
-
-def _refuse(path: Path) -> None:
-    raise UnreadableLog(
-        "not a TensorBoard event file: no record in it is intact",
-        where=str(path),
-        hint="copy it again from where the run wrote it",
-    )
 
 
 READER = Reader(

@@ -226,14 +226,13 @@ class _Run:
                 self.columns.extend(key, steps.of(key)[good_rows], values[good], times[good_rows])
         for row, key, value in media:
             if steps.good[row]:
-                self._take_media(int(steps.of(key)[row]), float(times[row]), key, value)
-
-    def _take_media(self, step: int, time: float, key: str, value: Mapping[str, object]) -> None:
-        edges_and_counts = histogram(value)
-        if edges_and_counts is None:
-            self._media[key] = media_kind(value)
-        else:
-            self.histograms.setdefault(key, []).append(Histogram(step, time, *edges_and_counts))
+                edges_and_counts = histogram(value)
+                if edges_and_counts is None:
+                    self._media[key] = media_kind(value)
+                else:
+                    self.histograms.setdefault(key, []).append(
+                        Histogram(int(steps.of(key)[row]), float(times[row]), *edges_and_counts)
+                    )
 
     def settings(self) -> dict[str, Setting]:
         """Return the config, nested values under names joined by "/", and the run's own facts."""

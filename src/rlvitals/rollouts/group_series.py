@@ -29,7 +29,10 @@ def group_series(
     rollouts: Rollouts, indices: NDArray[np.int64], means: StepMeans
 ) -> dict[str, Series]:
     """Return the series of groups among rows of the run, and of tasks where there are several."""
-    columns = _task_rewards(rollouts, rollouts.rows[indices], means)
+    rows = rollouts.rows[indices]
+    tasks = rows["task"].astype(np.int64)
+    rewards = _by_task(rollouts, tasks, rows["reward"], means)
+    columns = {f"rollout/task_reward/{name}": series for name, series in rewards.items()}
     groups = find_groups(rollouts, indices, means)
     if groups is None:
         return columns
@@ -116,14 +119,6 @@ def equal_groups(groups: RolloutGroups, part: NDArray[np.float64]) -> NDArray[np
     _, high = _extremes(values, groups.group_of_row)
     lowest = float(finite.min()) if len(finite) else np.nan
     return np.where(groups.is_dead | np.isnan(high), np.nan, high == lowest)
-
-
-def _task_rewards(
-    rollouts: Rollouts, rows: NDArray[np.void], means: StepMeans
-) -> dict[str, Series]:
-    tasks = rows["task"].astype(np.int64)
-    rewards = _by_task(rollouts, tasks, rows["reward"], means)
-    return {f"rollout/task_reward/{name}": series for name, series in rewards.items()}
 
 
 def _by_task(

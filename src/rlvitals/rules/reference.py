@@ -40,7 +40,12 @@ def token_kl(trace: Trace) -> PerToken | None:
         return PerToken(kl, name, "")
     name = KL_TO_REFERENCE.name
     if name not in trace or not len(kl := trace[name].finite()):
-        return _of_logprobs(trace)
+        pair = logprobs(trace)
+        if pair is None or LOGPROBS.name not in trace:
+            return None
+        policy, theirs = pair
+        gap = Series(policy.steps, policy.times, policy.values - theirs.values)
+        return PerToken(gap, LOGPROBS.name, "k1: log-probabilities less those under the reference")
     logged = trace.get(LENGTH_MEAN.name)
     lengths = None if logged is None else logged.finite()
     if lengths is not None and len(lengths):
@@ -64,15 +69,6 @@ def far(trace: Trace, start_step: int) -> tuple[str, ...]:
     if level is None or level <= 1.0:
         return ()
     return (f"KL to the reference is {level:.3g} nats per token meanwhile",)
-
-
-def _of_logprobs(trace: Trace) -> PerToken | None:
-    pair = logprobs(trace)
-    if pair is None or LOGPROBS.name not in trace:
-        return None
-    policy, theirs = pair
-    gap = Series(policy.steps, policy.times, policy.values - theirs.values)
-    return PerToken(gap, LOGPROBS.name, "k1: log-probabilities less those under the reference")
 
 
 def logprobs(trace: Trace) -> tuple[Series, Series] | None:

@@ -72,7 +72,10 @@ class Control:
         if label == "broken" and not subject:
             raise UsageError("a broken run needs a cause", where="subject", hint="a rule's name")
         if label == "wrong":
-            _check_finding(run, subject)
+            names = [finding.name for finding, _ in run.diagnosis.findings]
+            if subject not in names:
+                hint = nearest(subject, names) or ", ".join(names)
+                raise UsageError(f"the run has no finding {subject!r}", where="subject", hint=hint)
         features = marks.features(run.full_diagnosis())
         marks.write(run.run, Mark(label, "" if label == "healthy" else subject, features))
         self.live.judge(run)
@@ -186,10 +189,3 @@ def _text(values: Values, name: str) -> str:
     if not isinstance(value, str) or len(value) > MAX_CONTROL_TEXT_CHARS:
         raise UsageError(f"{name} must be a text of at most {MAX_CONTROL_TEXT_CHARS} characters")
     return value.strip()
-
-
-def _check_finding(run: LiveRun, rule: str) -> None:
-    names = [finding.name for finding, _ in run.diagnosis.findings]
-    if rule not in names:
-        hint = nearest(rule, names) or ", ".join(names)
-        raise UsageError(f"the run has no finding {rule!r}", where="subject", hint=hint)

@@ -107,7 +107,7 @@ class Handle:
             text = "".join(traceback.format_exception(error))
         except Exception:  # noqa: BLE001 - an error without text is named
             text = type(error).__name__
-        self._append(kind, traceback=_clean_traceback(text), **facts)
+        self._append(kind, traceback=redact.clean_text(text)[-32_000:], **facts)
 
     def forget(self) -> None:
         """Write nowhere from now on: this is a forked child, and the files belong to its parent."""
@@ -230,7 +230,11 @@ class Handle:
                 self._file = None
         if self.crash is not None:
             self.crash.close()
-            _remove_empty(self._crash)
+            try:
+                if not self._crash.stat().st_size:
+                    self._crash.unlink()
+            except OSError:
+                pass
 
 
 def begin(  # noqa: PLR0913 - the run and its position
@@ -247,18 +251,6 @@ def begin(  # noqa: PLR0913 - the run and its position
     _live.append(handle)
     handle.arm()
     return handle
-
-
-def _clean_traceback(text: str) -> str:
-    return redact.clean_text(text)[-32_000:]
-
-
-def _remove_empty(path: Path) -> None:
-    try:
-        if not path.stat().st_size:
-            path.unlink()
-    except OSError:
-        pass
 
 
 def _hook() -> None:

@@ -237,17 +237,14 @@ class WriterThread:
                 order = self._orders.get(timeout=max(deadline - time.monotonic(), 0.0))
             deadline = time.monotonic() + self._seconds  # of rows that are logged while it writes
             if order is None or order.all_sinks or time.monotonic() >= looked:
-                self._do_chores()
+                for chore in list(self.chores):
+                    self._safely(chore)
                 looked = deadline
             self._safely(self._cycle)
             if order is not None:
                 status = order.status
                 self._answer(order)
             self.spent = time.thread_time()
-
-    def _do_chores(self) -> None:
-        for chore in list(self.chores):
-            self._safely(chore)
 
     def _safely(self, call: Callable[[], object]) -> None:
         try:

@@ -9,7 +9,6 @@ from rich.text import Text
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.key_metrics import Crucial, Value
 from rlvitals.errors import harmless
-from rlvitals.metrics.metric import Bound
 from rlvitals.views import phrases
 from rlvitals.views.console import COLUMN_GAP, grid
 
@@ -86,10 +85,8 @@ def bounds(value: Value) -> str:
     if value.counts is not None:
         return f"; by {phrases.number(value.counts.value)} at least ({value.counts.origin})"
     texts = [
-        _bound_text(sign, bound) for sign, bound in (("≥", value.low), ("≤", value.high)) if bound
+        f"{sign} {phrases.number(bound.value)} ({bound.origin})"
+        for sign, bound in (("≥", value.low), ("≤", value.high))
+        if bound
     ]
     return f"; {', '.join(texts)}" if texts else ""
-
-
-def _bound_text(sign: str, bound: Bound) -> str:
-    return f"{sign} {phrases.number(bound.value)} ({bound.origin})"

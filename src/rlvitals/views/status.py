@@ -20,7 +20,6 @@ from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_query import job_text
 from rlvitals.tracking import clock
-from rlvitals.types import Trace
 from rlvitals.views import lists, phrases
 from rlvitals.views.console import grid
 from rlvitals.views.sparkline import sparkline
@@ -229,7 +228,9 @@ def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
     for entry in entries:
         name = entry.metric if verbose else _name(entry.metric)
         rows.add_row(
-            Text(harmless(name), "dim"), Text(change(entry)), Text(_line(entry, trace), "cyan")
+            Text(harmless(name), "dim"),
+            Text(change(entry)),
+            Text(sparkline(entry.series, trace.first_step, trace.last_step, 20).line, "cyan"),
         )
     hidden_count = len(standing.changes) - len(entries)
     note = f"{quantity(hidden_count, 'more metric')}: -v"
@@ -254,10 +255,6 @@ def change(entry: Change) -> str:
         return text
     percent = round(entry.share * 100)
     return f"{text} ({percent:+,} %)" if percent else f"{text} (0 %)"
-
-
-def _line(entry: Change, trace: Trace) -> str:
-    return sparkline(entry.series, trace.first_step, trace.last_step, 20).line
 
 
 def _chunks(chunks: Sequence[Chunk], *, verbose: bool) -> RenderableType:

@@ -72,7 +72,12 @@ class Boxes:
     def _close(self, page: Page) -> None:
         pairs = dict(self.pairs)
         self._drop()
-        key = _step_key(pairs)
+        known = [
+            key
+            for key in (*BOX_STEPS, "Epoch", "nupdates", "steps", "EpisodesSoFar", "Iteration")
+            if key in pairs
+        ]
+        key = next(iter([*known, *column_guess.step_keys(pairs)]), "")
         step = to_step(pairs.pop(key)) if key else None
         if step is not None and pairs and _is_training(pairs):
             unit = "environment steps" if key in BOX_STEPS or key == "steps" else ""
@@ -87,15 +92,6 @@ class Boxes:
         found = zip(cells[::2], cells[1::2], strict=True)
         pairs = [(k, v) for k, cell in found if k and (v := number(cell)) is not None]
         page.add(self.step, pairs, "steps")
-
-
-def _step_key(pairs: dict[str, float]) -> str:
-    known = [
-        key
-        for key in (*BOX_STEPS, "Epoch", "nupdates", "steps", "EpisodesSoFar", "Iteration")
-        if key in pairs
-    ]
-    return next(iter([*known, *column_guess.step_keys(pairs)]), "")
 
 
 def _is_training(pairs: dict[str, float]) -> bool:

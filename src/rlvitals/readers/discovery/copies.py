@@ -41,17 +41,15 @@ def without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:
 def _without_sinks(files: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
     """Drop the sinks' files of our recorder next to a run's blocks, which contain the same."""
     folders = {
-        file.parent for file, reader in files if file.name == RUN_FILE and _is_native(reader)
+        file.parent
+        for file, reader in files
+        if file.name == RUN_FILE and reader.name == native.READER.name
     }
     return [
         (file, reader)
         for file, reader in files
         if not any(_is_sink_copy(file, folder) for folder in folders)
     ]
-
-
-def _is_native(reader: Reader) -> bool:
-    return reader.name == native.READER.name
 
 
 def _is_sink_copy(file: Path, folder: Path) -> bool:

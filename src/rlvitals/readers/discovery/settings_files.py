@@ -142,12 +142,9 @@ def _read_training_args(file: BinaryIO) -> dict[str, object]:
     return {
         key: value
         for key, value in fields.items()
-        if not key.startswith("_") and not (key == "max_steps" and _is_unset(value))
+        if not key.startswith("_")
+        and not (key == "max_steps" and isinstance(value, int | float) and value <= 0)
     }
-
-
-def _is_unset(steps: object) -> bool:
-    return isinstance(steps, int | float) and steps <= 0
 
 
 def _json(file: BinaryIO) -> object:

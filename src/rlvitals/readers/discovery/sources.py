@@ -277,15 +277,11 @@ def read(run: Run, *, thin: bool = False) -> tuple[Log, ...]:
     for file, reader in run.files:
         try:
             may_thin = thin and (len(run.files) == 1 or not reader.thins_alone)
-            by_file[file] = _read_file(file, reader, thin=may_thin)
+            reading = reader.read_thin(file) if may_thin and reader.read_thin else None
+            by_file[file] = reader.read(file, None)[0] if reading is None else reading.whole_log()
         except UnreadableLog as error:
             by_file[file] = error
     return together(run, by_file)
-
-
-def _read_file(file: Path, reader: Reader, *, thin: bool) -> Log:
-    reading = reader.read_thin(file) if thin and reader.read_thin else None
-    return reader.read(file, None)[0] if reading is None else reading.whole_log()
 
 
 def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, ...]:

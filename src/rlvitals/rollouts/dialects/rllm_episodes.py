@@ -65,14 +65,10 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
 def _conversation(steps: Sequence[Record]) -> tuple[str, tuple[Turn, ...]]:
     """Return prompt and turns: of the last step, where it repeats the others, else of each."""
     chats = [mappings(step.get("chat_completions")) for step in steps]
-    if chats and all(_extends(new, old) for old, new in pairwise(chats)):
+    if chats and all(list(new[: len(old)]) == list(old) for old, new in pairwise(chats)):
         return split_prompt(to_turns(chats[-1]))
     prompt = split_prompt(to_turns(chats[0]))[0] if chats else ""
     return prompt, tuple(Turn("assistant", to_text(step.get("model_response"))) for step in steps)
-
-
-def _extends(new: Sequence[Record], old: Sequence[Record]) -> bool:
-    return list(new[: len(old)]) == list(old)
 
 
 def _seconds(trajectory: Record) -> float | None:

@@ -25,7 +25,6 @@ A task may need the length before it pays: judge by right answers on held-out pr
 """
 
 import math
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +144,11 @@ def _within_groups(trace: Trace) -> tuple[str, ...]:
         ):
             continue
         rows = zip(table.columns["completion"], table.columns["advantage"], strict=True)
-        samples = [(len(t), float(a)) for t, a in rows if isinstance(t, str) and _number(a)]
+        samples = [
+            (len(t), float(a))
+            for t, a in rows
+            if isinstance(t, str) and isinstance(a, int | float) and math.isfinite(a)
+        ]
         pairs = np.array(samples[-2000:], dtype=np.float64)  # the newest completions
         if len(pairs) < MIN_CORRELATION_SAMPLES or not pairs.std(axis=0).all():
             continue
@@ -155,10 +158,6 @@ def _within_groups(trace: Trace) -> tuple[str, ...]:
             comparative = "longer" if r > 0 else "shorter"
             return (f"within a group the {comparative} completion is paid: correlation {r:+.2f}",)
     return ()
-
-
-def _number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 RULE = Rule(

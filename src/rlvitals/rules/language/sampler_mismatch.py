@@ -144,7 +144,10 @@ def check(trace: Trace) -> Answer:
     if beyond:
         measure, gap, top, stretch = beyond[0]
         bound = Bound(top, limit.origin if top == limit.value else f"goes with {limit.origin}")
-        other_measures = tuple(_also(m, g, stretch) for m, g, _, _ in beyond[1:])
+        other_measures = tuple(
+            f"{median(stretch.of(g).values) or 0.0:.3g} {m.unit} as well"
+            for m, g, _, _ in beyond[1:]
+        )
         return _finding(trace, (measure, gap), stretch, bound, (*other_measures, *loose, *stands))
     for (measure, gap), top in zip(gaps, limits, strict=True):
         opened = _find_growth(gap, MIN_GAP_SHARE * top)
@@ -296,10 +299,6 @@ def _finding(
         counter=counter,
         causes=causes,
     )
-
-
-def _also(measure: Measure, gap: Series, stretch: Stretch) -> str:
-    return f"{median(stretch.of(gap).values) or 0.0:.3g} {measure.unit} as well"
 
 
 def _pattern(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...], tuple[str, ...]]:

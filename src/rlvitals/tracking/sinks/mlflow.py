@@ -40,7 +40,10 @@ class MlflowRun:
         tags = {ID_TAG: opening.run_id, "group": opening.group}
         run = self._client.create_run(experiment, tags=tags, run_name=opening.name or None)
         self._id = run.info.run_id
-        self._params(opening.settings)
+        param = self._entities.Param
+        params = [param(plain(key), str(value)) for key, value in flatten(opening.settings).items()]
+        for first in range(0, len(params), MAX_BATCH_PARAMS):
+            self._client.log_batch(self._id, params=params[first : first + MAX_BATCH_PARAMS])
 
     def _experiment_id(self, name: str) -> str:
         """Return the id of the experiment; create it where it is absent."""
@@ -106,12 +109,6 @@ class MlflowRun:
             "interrupted": "KILLED",
         }.get(status, "FAILED")
         self._client.set_terminated(self._id, state, int(clock.time() * 1000))
-
-    def _params(self, settings: Mapping[str, object]) -> None:
-        param = self._entities.Param
-        params = [param(plain(key), str(value)) for key, value in flatten(settings).items()]
-        for first in range(0, len(params), MAX_BATCH_PARAMS):
-            self._client.log_batch(self._id, params=params[first : first + MAX_BATCH_PARAMS])
 
 
 def plain(key: str) -> str:

@@ -47,11 +47,12 @@ def chart(drawing: Chart | None) -> Html:
     """Return the placeholder of a chart; empty without a chart."""
     if drawing is None:
         return Html("")
-    return el("div", class_="chart", data_chart=drawing.name, style=_tall(drawing))
-
-
-def _tall(chart: Chart) -> str | None:
-    return f"--tall:{chart.tall}px" if chart.tall else None
+    return el(
+        "div",
+        class_="chart",
+        data_chart=drawing.name,
+        style=f"--tall:{drawing.tall}px" if drawing.tall else None,
+    )
 
 
 def details(lines: Sequence[Line]) -> Html:

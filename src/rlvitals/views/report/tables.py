@@ -85,7 +85,9 @@ def events(recorded: Sequence[Event], trace: Trace) -> Grid:
         )
         for event in shown_events[-MAX_EVENT_ROWS:]
     ]
-    rows += [("", f"{seam:,}", "seam", "a resumed run goes on here") for seam in _seams(trace)]
+    rows += [
+        ("", f"{seam:,}", "seam", "a resumed run goes on here") for seam in trace.lifecycle.seams
+    ]
     end = trace.lifecycle
     if end.traceback:
         rows.append(("", "" if end.end_step is None else f"{end.end_step:,}", "traceback",
@@ -96,10 +98,6 @@ def events(recorded: Sequence[Event], trace: Trace) -> Grid:
         else ""
     )
     return Grid(("time (UTC)", "step", "event", ""), tuple(rows), note)
-
-
-def _seams(trace: Trace) -> tuple[int, ...]:
-    return trace.lifecycle.seams
 
 
 def _facts(event: Event) -> str:
