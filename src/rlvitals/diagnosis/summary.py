@@ -83,8 +83,10 @@ def _reward(
     if form:
         return Sentence("reward", f"{form} {_capitalise(trend.sentence)}.", "bad")
     if plateau := findings.get("plateau"):  # it rose, and rises no more
-        text = f"{_capitalise(plateau.summary)}; it was {trend.first:.4g} at the start."
-        return Sentence("reward", text, "neutral")
+        text = _capitalise(plateau.summary)
+        if plateau.metric == trend.metric:
+            text += f"; it was {trend.first:.4g} at the start"
+        return Sentence("reward", f"{text}.", "neutral")
     sign: Sign = "good" if may_praise else "bad" if trend.stalls else "unknown"
     if trend.improves and not may_praise:
         sign = "neutral"
