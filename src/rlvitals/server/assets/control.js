@@ -48,7 +48,7 @@ function startControl(data, control, news, refresh) {
     save: () => button("Save a checkpoint", () => send("/api/request", { kind: "save" })),
     stop: () => confirming("Stop gently", "The training loop ends when it next looks.", "Stop the training", () => send("/api/request", { kind: "stop" })),
     "lower-rate": () => confirming("Lower the learning rate", "The training loop halves it when it next looks.", "Halve it", () => send("/api/request", { kind: "lower-rate" })),
-    kill: () => confirming("Stop hard", "Its processes on this machine get SIGTERM, and SIGKILL after 30 s. What is not saved is lost.", "End its processes", () => send("/api/request", { kind: "kill" })),
+    kill: () => confirming("Stop hard", "Its processes on the server's machine get SIGTERM, and SIGKILL after 30 s. What is not saved is lost.", "End its processes", () => send("/api/request", { kind: "kill" })),
   };
   const row = html("p", { class: "actions" },
     button("Mark healthy", () => send("/api/mark", { label: "healthy" })),
