@@ -100,7 +100,7 @@ def _group_runs(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
             f"{len(runs)} runs cannot be compared", where="key", hint=f"2 to {MAX_COMPARED_RUNS}"
         )
     compared = [
-        ComparedRun(run.key, replace(run.diagnosis, trace=run.trace), _experiment(run))
+        ComparedRun(run.key, replace(run.diagnosis, trace=run.trace), _find_experiment(run))
         for run in runs
     ]
     members = [Member(run.trace, run.path) for run in compared]
@@ -109,7 +109,7 @@ def _group_runs(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
     return Comparing(members, options, OverlayCharts(compared, groups, axis))
 
 
-def _experiment(run: LiveRun) -> str:
+def _find_experiment(run: LiveRun) -> str:
     """Return the folder of a run, whose runs are seeds of one experiment, as on the command line.
 
     A run with no seed in its log or its name is an experiment by itself.
@@ -215,7 +215,7 @@ def document(runs: Sequence[LiveRun], axis: Axis, problems: Mapping[str, str]) -
         data,
         el("h1", comparison_text.headline(result), class_="sentence"),
         *([el("p", explanation, class_="explanation")] if explanation else []),
-        _broken(runs, drawing),
+        _list_broken_runs(runs, drawing),
         *(el("p", f"{key}: {text}.", class_="problem") for key, text in problems.items()),
         _chart_head([run.trace for run in runs], result, keys, axis),
         elements.chart(outcome),
@@ -226,7 +226,7 @@ def document(runs: Sequence[LiveRun], axis: Axis, problems: Mapping[str, str]) -
     )  # fmt: skip
 
 
-def _broken(runs: Sequence[LiveRun], drawing: Overlay) -> Html:
+def _list_broken_runs(runs: Sequence[LiveRun], drawing: Overlay) -> Html:
     """Return which groups have broken runs, and how many; empty where none has."""
     numbers = [number for _, number, _ in drawing.runs]
     counts = Counter(

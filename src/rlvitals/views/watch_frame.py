@@ -17,8 +17,6 @@ from rlvitals.types import Series, Trace
 from rlvitals.views import braille, phrases
 
 MAX_VERDICT_ROWS = 2
-MAX_FINDING_ROWS = 2  # of the worst one
-MAX_FINDINGS = 4
 MAX_CURVES = 4
 CURVE_METRICS = (  # after the outcome: the first three that are logged
     policy.APPROX_KL.name, policy.KL_TO_REFERENCE.name, exploration.ENTROPY.name,
@@ -130,7 +128,7 @@ def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
     """Return two lines for the worst root cause, and one for each of the next."""
     cases = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
     lines = []
-    for case in cases[:MAX_FINDINGS]:
+    for case in cases[:4]:
         colour = phrases.SEVERITY_COLOURS[case.finding.severity]
         is_news = case.finding.summary != diagnosis.verdict.why  # else it stands above
         text = Text.assemble(
@@ -138,11 +136,11 @@ def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
             (f" since {case.finding.began:,}", "dim"),
             f" {harmless(case.finding.summary)}" if is_news else "",
         )
-        rows = 1 if lines else MAX_FINDING_ROWS
+        rows = 1 if lines else 2
         text.truncate(rows * (columns - 2), overflow="ellipsis")
         wrapped = text.wrap(Console(), columns - 2)[:rows]
         lines += [Text.assemble(" ", line) for line in wrapped]
-    if (hidden := len(cases) - MAX_FINDINGS) > 0:
+    if (hidden := len(cases) - 4) > 0:
         lines[-1] = Text(f" and {hidden + 1} more: rlvitals diagnose", "dim")
     return lines or [Text(" no warning stands", "dim")]
 
