@@ -127,7 +127,7 @@ def _verdict_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
 def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
     """Return two lines for the worst root cause, and one for each of the next."""
     cases = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
-    lines = []
+    lines: list[Text] = []
     for case in cases[:4]:
         colour = phrases.SEVERITY_COLOURS[case.finding.severity]
         is_news = case.finding.summary != diagnosis.verdict.why  # else it stands above
