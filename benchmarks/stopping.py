@@ -1,10 +1,12 @@
 """Replay recorded runs under the stop rule: compute saved, and runs that it should have left alone.
 
-Each run of the fault benchmark and each healthy run of a language model is judged at every
-twentieth of it, with unknown budget and end, as `rlvitals follow` judges a growing run. Counted are
-healthy runs that are asked to stop (none may be), broken runs that are, and the share of all
-broken runs' steps that this saves. Runs that were asked to stop and ended well are counted apart:
-benign mutations, and broken runs that had learned their task in the end.
+Each run of the fault benchmark, each healthy run of a language model and each run of the worlds
+benchmark is judged at every twentieth of it, with unknown budget and end, as `rlvitals follow`
+judges a growing run. Counted are healthy runs that are asked to stop (none may be), broken runs
+that are, and the share of all broken runs' steps that this saves. Runs that were asked to stop and
+ended well are counted apart: benign mutations, and broken runs that had learned their task in the
+end. The split `lives` has further seeds of the healthy worlds; seeds of one world are alike, so
+the worlds are counted beside the runs.
 
 `--every N` replays each N-th run. The thresholds of the rules were chosen on the split `tuning`;
 `seen` has been looked at since, `test` has not.
@@ -12,6 +14,7 @@ benign mutations, and broken runs that had learned their task in the end.
 
 import argparse
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,20 +23,26 @@ from pathlib import Path
 import rlvitals
 from rlvitals.diagnosis import engine
 from rlvitals.diagnosis.replay import prefixes
-from rlvitals.faults import folder, healthy
+from rlvitals.faults import folder, healthy, world_runs
 from rlvitals.faults.ground_truth import Course, Label, course, label, levels
-from rlvitals.faults.run_diagnosis import load, map_parallel
+from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS, load, map_parallel
 from rlvitals.intervene.stop_rule import StopRule
 from rlvitals.rules.rate import wilson
+from rlvitals.types import Trace
 
 FAULTS = Path("faults/tier-1")
 LANGUAGE = Path("faults/healthy")
-SPLITS = ("tuning", "seen", "test", "language")
+WORLDS = Path("faults/tier-2")
+LIVES = Path("faults/lives")
+SPLITS = ("tuning", "seen", "test", "language", "worlds", "lives")
 TITLES = (
-    "| split | healthy | stopped | 95 % below | broken | stopped | steps saved | ended well |",
-    "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    "| wanted | | 0 | < 0.1 % | | | | few |",
+    "| split | healthy | worlds | stopped | 95 % below | broken | stopped | saved | ended well |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    "| wanted | | | 0 | < 0.1 % | | | | few |",
 )
+
+Recorded = folder.Recorded | healthy.HealthyRun | world_runs.WorldRun
+Task = tuple[Recorded, str, str, str]  # a run, its split, label and course
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,7 @@ class Replayed:
     """One run and where it was asked to stop."""
 
     name: str
+    world: str  # what it shares with runs that differ from it in the seed, or little more
     split: str
     label: str
     course: str
@@ -58,7 +68,7 @@ def main() -> list[str]:
     tasks = list(_list_tasks())[:: args.every]
     runs = map_parallel(_replay, tasks, args.jobs, chunk=4)
     if args.json:
-        fields = ("name", "split", "label", "course", "stop", "reason")
+        fields = ("name", "world", "split", "label", "course", "stop", "reason")
         rows = [{name: getattr(run, name) for name in fields} for run in runs]
         args.json.write_text("\n".join(map(json.dumps, rows)) + "\n")
     lines = [_row(split, [run for run in runs if run.split == split]) for split in SPLITS]
@@ -72,7 +82,7 @@ def main() -> list[str]:
     return lines
 
 
-def _list_tasks() -> Iterator[tuple[folder.Recorded | healthy.HealthyRun, str, str, str]]:
+def _list_tasks() -> Iterator[Task]:
     """Yield each run with its split, label and course."""
     runs = folder.read(FAULTS)
     task_levels = levels(runs)
@@ -82,23 +92,39 @@ def _list_tasks() -> Iterator[tuple[folder.Recorded | healthy.HealthyRun, str, s
             yield run, run.split, label(run, level).value, course(run, level).value
     for run in healthy.read(LANGUAGE):
         yield run, "language", Label.HEALTHY.value, Course.LEARNED.value
+    lives = world_runs.read(LIVES, WORLDS)
+    life_names = {run.name for run in lives}
+    # A life is labelled by the healthy runs of its world, which are in the other folder.
+    for labelled in world_runs.label_runs([*world_runs.read(WORLDS), *lives]):
+        run = labelled.run
+        end = Course.NOT_LEARNED if labelled.outcome.is_bad else Course.LEARNED
+        split = "lives" if run.name in life_names else "worlds"
+        yield run, split, labelled.label.value, end.value
 
 
-def _replay(task: tuple[folder.Recorded | healthy.HealthyRun, str, str, str]) -> Replayed:
+def _replay(task: Task) -> Replayed:
     run, split, label_text, course_text = task
-    if isinstance(run, healthy.HealthyRun):
-        name = run.file
-        trace = rlvitals.trace(LANGUAGE / run.file, settings=run.settings)
-    else:
-        name = f"{run.task}/{run.name}"
-        trace = load(FAULTS, run)
+    name, world, trace = _open(run, split)
     rule = StopRule()
     for prefix in prefixes(trace)[:-1]:
         if reason := rule.update(engine.diagnose(prefix)):
             length = max(trace.last_step - trace.first_step, 1)
             stop = (prefix.last_step - trace.first_step) / length
-            return Replayed(name, split, label_text, course_text, stop, reason)
-    return Replayed(name, split, label_text, course_text, None)
+            return Replayed(name, world, split, label_text, course_text, stop, reason)
+    return Replayed(name, world, split, label_text, course_text, None)
+
+
+def _open(run: Recorded, split: str) -> tuple[str, str, Trace]:
+    """Return a run's name, its world, and its log."""
+    if isinstance(run, healthy.HealthyRun):
+        return run.file, run.task, rlvitals.trace(LANGUAGE / run.file, settings=run.settings)
+    if isinstance(run, folder.Recorded):
+        return f"{run.task}/{run.name}", run.task, load(FAULTS, run)
+    with tempfile.TemporaryDirectory() as scratch:
+        world_runs.unpack(LIVES if split == "lives" else WORLDS, run, Path(scratch))
+        settings = {key: run.settings[key] for key in TRACKED_SETTINGS if key in run.settings}
+        trace = rlvitals.trace(Path(scratch), settings=settings)
+    return run.name, run.world, trace
 
 
 def _ended_well(run: Replayed) -> bool:
@@ -108,6 +134,7 @@ def _ended_well(run: Replayed) -> bool:
 def _row(title: str, runs: list[Replayed]) -> str:
     healthy_runs = [run for run in runs if run.label == Label.HEALTHY]
     stopped_healthy = sum(run.stop is not None for run in healthy_runs)
+    worlds = len({run.world for run in healthy_runs})
     bound = wilson(stopped_healthy, len(healthy_runs)).high
     failures = [run for run in runs if run.label in {Label.BROKEN, Label.OWN_FAILURE}]
     broken = [run for run in failures if not _ended_well(run)]
@@ -115,8 +142,8 @@ def _row(title: str, runs: list[Replayed]) -> str:
     saved = sum(1 - stop for stop in stops) / max(len(broken), 1)
     apart = sum(run.stop is not None and _ended_well(run) for run in runs)
     return (
-        f"| {title} | {len(healthy_runs)} | {stopped_healthy} | {bound:.1%} | {len(broken)} "
-        f"| {len(stops)} | {saved:.1%} | {apart} |"
+        f"| {title} | {len(healthy_runs)} | {worlds} | {stopped_healthy} | {bound:.1%} "
+        f"| {len(broken)} | {len(stops)} | {saved:.1%} | {apart} |"
     )
 
 

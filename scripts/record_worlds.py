@@ -12,6 +12,8 @@ the evaluations.
     scripts/record_worlds.py --only reinforce/  # runs whose name contains this
     scripts/record_worlds.py --plan             # print the runs
     scripts/record_worlds.py --labels           # take the labels of runs anew from the tables
+    scripts/record_worlds.py --healthy 60 61    # a healthy run of each world for each seed, into
+                                                # faults/lives, for benchmarks/stopping.py
 
 Needs gymnasium[box2d], minatar, minigrid and skrl beside the extra `record`.
 """
@@ -32,7 +34,7 @@ import tarfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,11 +42,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from worlds.fault_table import FAULTS, Fault, decidable
-from worlds.world_table import LATER_WORLDS, UNSEEN_WORLDS, WORLDS, Job, plan
+from worlds.world_table import LATER_WORLDS, UNSEEN_WORLDS, WORLDS, Job, plan, plan_healthy
 
 from rlvitals.faults.folder import compress
 
 TIER = Path(__file__).resolve().parent.parent / "faults" / "tier-2"
+LIVES = TIER.parent / "lives"
 MODULES = {
     "sb3-ppo": "sb3", "sb3-a2c": "sb3", "sb3-dqn": "sb3", "sb3-sac": "sb3",
     "student-dqn": "student_dqn", "tabular": "tabular", "reinforce": "reinforce",
@@ -160,8 +163,8 @@ def level(paid: list[list[float]], share: tuple[float, float], steps: int) -> fl
     return round(sum(values) / len(values), 4) if values else None
 
 
-def record(job: Job) -> dict[str, Any]:
-    """Record one run; return its label."""
+def record(job: Job, tier: Path) -> dict[str, Any]:
+    """Record one run below a folder; return its label."""
     with TemporaryDirectory() as scratch:
         folder, reply = Path(scratch) / "run", Path(scratch) / "reply.json"
         folder.mkdir()
@@ -176,7 +179,7 @@ def record(job: Job) -> dict[str, Any]:
         if not reply.exists():
             raise RuntimeError(f"{job.name}: exit code {process.exitcode} after {cpu:.0f} CPU s")
         answer = json.loads(reply.read_text())
-        target = TIER / f"{job.name}.tar.zst"
+        target = tier / f"{job.name}.tar.zst"
         target.parent.mkdir(parents=True, exist_ok=True)
         crashed = answer["ended"] not in {"finished", "killed"}
         target.write_bytes(pack(folder, job.world.trainer, crashed=crashed))
@@ -253,8 +256,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10_000, help="at most")
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--labels", action="store_true")
+    parser.add_argument("--healthy", type=int, nargs="+", metavar="SEED", help="see above")
     args = parser.parse_args()
-    jobs = plan()
+    jobs = plan_healthy(args.healthy) if args.healthy else plan()
     if args.labels:
         relabel()
         return 0
@@ -267,32 +271,39 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(1)
-    TIER.mkdir(parents=True, exist_ok=True)
-    record_levels()
-    recorded = [(row["name"], row["fault"]) for row in read(TIER / "labels.jsonl")]
+    tier = LIVES if args.healthy else TIER
+    tier.mkdir(parents=True, exist_ok=True)
+    if not args.healthy:
+        record_levels()
+    record_missing([job for job in jobs if args.only in job.name], args.runs, tier)
+    return 0
+
+
+def record_missing(jobs: Iterable[Job], count: int, tier: Path) -> None:
+    """Record at most `count` of the runs that are not below a folder yet."""
+    recorded = [(row["name"], row["fault"]) for row in read(tier / "labels.jsonl")]
     there = {name for name, _ in recorded}
     dealt = {(name.rpartition("/")[0], fault) for name, fault in recorded if fault}
     missing = [
         job for job in jobs
-        if job.name not in there and args.only in job.name
+        if job.name not in there
         and not (job.fault and (job.world.name, job.fault.name) in dealt)
     ]  # fmt: skip
-    for job in missing[: args.runs]:
+    for job in missing[:count]:
         try:
-            row = record(job)
+            row = record(job, tier)
         except RuntimeError as error:
             print(error, flush=True)
             continue
         world = job.world
-        append(TIER / "runs.jsonl", {
+        append(tier / "runs.jsonl", {
             "name": job.name, "world": world.name, "trainer": world.trainer, "seed": job.seed,
             "settings": {k: v for k, v in settings(job).items()
                          if isinstance(v, int | float | str)},
         })  # fmt: skip
-        append(TIER / "labels.jsonl", row)
+        append(tier / "labels.jsonl", row)
         ends = [value for _, value in (row["truth"][:1] + row["truth"][-1:])]
         print(job.name, row["fault"] or "-", row["ended"], ends, row["cpu_s"], flush=True)
-    return 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,6 +150,12 @@ def plan() -> list[Job]:
     """Give all runs, each world's first before any world's second."""
     jobs = [job for worlds in (WORLDS, LATER_WORLDS, UNSEEN_WORLDS) for job in _deal(worlds)]
     return sorted(jobs, key=lambda job: job.number)
+
+
+def plan_healthy(seeds: Sequence[int]) -> list[Job]:
+    """Give a healthy run of each world for each seed, named by it; all worlds of a seed first."""
+    worlds = (*WORLDS, *LATER_WORLDS, *UNSEEN_WORLDS)
+    return [Job(world, seed, seed, None) for seed in seeds for world in worlds]
 
 
 def _deal(worlds: tuple[World, ...]) -> list[Job]:

@@ -217,9 +217,21 @@ def test_nothing_is_praised_beside_a_finding_that_asks_for_action(rule, severity
     assert "good" not in [sentence.sign for sentence in said]
     assert not any(words in sentence.text for sentence in said for words in PRAISE)
     note = Finding("it is so", Severity.NOTE, "policy/clip_fraction", 0, 10, 0.4, bound)
-    if rule.name not in ("return-collapse", "return-up-success-flat"):
+    if rule.name not in ("return-collapse", "return-up-success-flat", "plateau"):
         (reward,) = [s for s in tldr(praised_run(), [(rule, note)]) if s.topic == "reward"]
         assert reward.sign == "good"
+
+
+def test_a_reward_that_has_levelled_off_is_not_called_rising():
+    """What rose and then stayed at one level for most of the run does not rise now."""
+    rises_then_stays = np.concatenate([np.linspace(-20, -9, 10), -9 + made.noise(90) / 50])
+    diagnosis = diagnose(made.trace(outcome__return=rises_then_stays))
+    assert diagnosis.verdict.word is Word.PLATEAU
+    (reward,) = [s for s in diagnosis.tldr if s.topic == "reward"]
+    assert reward.sign == "neutral"
+    assert "has not changed" in reward.text
+    assert "rising" not in reward.text
+    assert "Learning works" not in reward.text
 
 
 def test_a_cleanrl_run_without_returns_says_why():

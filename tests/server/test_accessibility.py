@@ -11,6 +11,8 @@ from browser import Browser, program
 from served import build, record, serving
 from test_run_sections import record_language
 
+from rlvitals.cli import main
+
 pytestmark = pytest.mark.skipif(
     program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
     reason="no Chromium: apt-get install chromium",
@@ -71,6 +73,20 @@ def browser():
 def test_axe_finds_nothing(browser, address, path, dark):
     page = browser.open(address + path, width=1000, height=1600, dark=dark)
     page.until(READY)
+    page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.settle()
+    page.run(f"{{{AXE}}}")
+    assert page.run(VIOLATIONS) == []
+    page.ask("Page.close")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("names", [["broken"], ["language"], ["healthy", "broken"]])
+def test_axe_finds_nothing_in_a_report(browser, root, tmp_path, names, dark):
+    path = tmp_path / "report.html"
+    assert main(["report", *(str(root / name) for name in names), "-o", str(path)]) == 0
+    page = browser.open(path, width=1000, height=1600, dark=dark)
     page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     page.settle()
     page.run(f"{{{AXE}}}")

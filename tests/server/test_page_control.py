@@ -1,6 +1,7 @@
 """`--control`: only the server's own pages change something, and only what they offer."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -166,6 +167,39 @@ def test_a_process_that_never_looks_is_ended(root, monkeypatch, name, ended_by):
         finally:
             process.kill()
     assert [event["what"] for event in events(root / name)] == ["kill"]
+
+
+SERVER = """
+import sys
+from rlvitals.cli import main
+from rlvitals.server.control import Control
+Control.kill_grace_seconds = 2.0
+sys.exit(main(["serve", sys.argv[1], "--port", "0", "--control"]))
+"""
+
+
+def test_a_hard_stop_comes_to_its_end_when_the_server_is_closed(root):
+    """A process that ignores SIGTERM gets SIGKILL, although the server was asked to end."""
+    with (
+        subprocess.Popen([sys.executable, "-c", SERVER, str(root)], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True) as server,
+        subprocess.Popen([sys.executable, "-c", LOOP, str(root / "deaf")]) as process,
+    ):  # fmt: skip
+        try:
+            url, _, query = server.stdout.readline().split()[-1].partition("?")
+            with httpx.Client(base_url=url, timeout=HANG_SECONDS, follow_redirects=True) as client:
+                client.get(f"/?{query}")  # the token becomes a cookie
+                until(lambda: "deaf" in client.get("/").text)
+                until(lambda: "kill" in page_data(client, "deaf")["control"]["requests"])
+                headers = {"origin": url.rstrip("/"), **token(client)}
+                values = {"key": "deaf", "kind": "kill"}
+                assert send(client, "/api/request", values, headers).status_code == 202
+            server.send_signal(signal.SIGINT)
+            assert process.wait(HANG_SECONDS) == -signal.SIGKILL
+            assert "waiting until the processes of deaf have ended" in server.stderr.read()
+        finally:
+            process.kill()
+            server.kill()
 
 
 def told(stream, count):

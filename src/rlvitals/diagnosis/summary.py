@@ -63,9 +63,8 @@ def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tu
     trend = verdict_trend(trace)
     # Nothing is may_praise beside a finding that asks for action.
     may_praise = trend.improves and all(f.severity <= Severity.NOTE for f in findings.values())
-    against = findings.get("return-collapse") or findings.get("return-up-success-flat")
     sentences = (
-        _reward(trend, against, describe_form_gain(trace), may_praise=may_praise),
+        _reward(trend, findings, describe_form_gain(trace), may_praise=may_praise),
         _kl(trace, may_praise=may_praise),
         _entropy(trace, trend, findings.get("entropy-collapse"), may_praise=may_praise),
         _clipping(trace, findings, may_praise=may_praise),
@@ -75,11 +74,19 @@ def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tu
     return tuple(s for s in sentences if s.sign != "unknown" or s.topic not in unusual)
 
 
-def _reward(trend: Standing, against: Finding | None, form: str, *, may_praise: bool) -> Sentence:
+def _reward(
+    trend: Standing, findings: Mapping[str, Finding], form: str, *, may_praise: bool
+) -> Sentence:
+    against = findings.get("return-collapse") or findings.get("return-up-success-flat")
     if against is not None and against.severity > Severity.NOTE:
         return Sentence("reward", f"{_capitalise(against.summary)}.", "bad")
     if form:
         return Sentence("reward", f"{form} {_capitalise(trend.sentence)}.", "bad")
+    if plateau := findings.get("plateau"):  # it rose, and rises no more
+        text = _capitalise(plateau.summary)
+        if plateau.metric == trend.metric:
+            text += f"; it was {trend.first:.4g} at the start"
+        return Sentence("reward", f"{text}.", "neutral")
     sign: Sign = "good" if may_praise else "bad" if trend.stalls else "unknown"
     if trend.improves and not may_praise:
         sign = "neutral"

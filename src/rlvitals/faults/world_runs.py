@@ -114,9 +114,9 @@ def _half(world: str) -> str:
     return ("dev", "test")[hashlib.sha256(world.encode()).digest()[0] % 2]
 
 
-def read(root: Path) -> tuple[WorldRun, ...]:
-    """Read every recorded run, sorted by name."""
-    worlds = json.loads((root / "worlds.json").read_text())
+def read(root: Path, worlds_root: Path | None = None) -> tuple[WorldRun, ...]:
+    """Read every recorded run, sorted by name. `worlds_root`: has `worlds.json`, if not `root`."""
+    worlds = json.loads(((worlds_root or root) / "worlds.json").read_text())
     labels = {row["name"]: row for row in _read_rows(root / "labels.jsonl")}
     return tuple(
         _run(row, labels[row["name"]], worlds[row["world"]])

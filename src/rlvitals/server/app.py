@@ -3,8 +3,9 @@
 import contextlib
 import secrets
 import socket
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -48,11 +49,12 @@ def build(  # noqa: PLR0913 - what a person chooses
     """
     fleet, live = _runs(root, settings, store)
     control_token = secrets.token_urlsafe(24) if control else ""
+    ending: dict[str, threading.Thread] = {}
 
     def run_routes() -> Sequence[Route]:
         from rlvitals.server import run_routes  # noqa: PLC0415 - it loads what judges
 
-        return run_routes.build(fleet, live, control_token)
+        return run_routes.build(fleet, live, control_token, ending)
 
     def show_fleet(_: Request) -> Response:
         fleet.wait(0.5)  # seconds; runs that are listed later come by themselves
@@ -60,7 +62,7 @@ def build(  # noqa: PLR0913 - what a person chooses
 
     app = Starlette(
         routes=[Route("/", show_fleet), *_assets(), Mount("", DeferredRoutes(run_routes))],
-        lifespan=_lifespan(fleet, live),
+        lifespan=_lifespan(fleet, live, ending),
         exception_handlers={HTTPException: _http_problem},
     )
     app.state.close_streams = (fleet.channel.close, live.close_streams)
@@ -70,9 +72,12 @@ def build(  # noqa: PLR0913 - what a person chooses
 
 
 def _lifespan(
-    fleet: Fleet, live: LiveRuns
+    fleet: Fleet, live: LiveRuns, ending: Mapping[str, threading.Thread]
 ) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
-    """Return what starts and stops the threads with the application."""
+    """Return what starts and stops the threads with the application.
+
+    A hard stop that is under way comes to its end first: its processes may need the second signal.
+    """
 
     @contextlib.asynccontextmanager
     async def run_threads(_: Starlette) -> AsyncIterator[None]:
@@ -81,6 +86,11 @@ def _lifespan(
         yield
         live.stop()
         fleet.stop()
+        if ending:
+            names = ", ".join(ending)
+            sys.stderr.write(f"waiting until the processes of {names} have ended, at most 45 s\n")
+        for thread in list(ending.values()):
+            await run_in_threadpool(thread.join)
 
     return run_threads
 

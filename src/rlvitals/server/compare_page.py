@@ -1,6 +1,7 @@
 """Compare selected runs: their outcomes over each other, the sentence, and the settings."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -14,6 +15,7 @@ from rlvitals.comparison.scores import Axis
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.rules.standing import label
 from rlvitals.server import chart_data, page_shell, run_page, setting_charts
+from rlvitals.server.fleet_groups import SEED_SUFFIX
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
 from rlvitals.server.run_header import LAMP_WORDS
@@ -97,19 +99,24 @@ def _group_runs(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
         raise UsageError(
             f"{len(runs)} runs cannot be compared", where="key", hint=f"2 to {MAX_COMPARED_RUNS}"
         )
-    # As on the command line: runs of one folder are an experiment.
     compared = [
-        ComparedRun(
-            run.key,
-            replace(run.diagnosis, trace=run.trace),
-            run.key.rpartition("/")[0] or run.key,
-        )
+        ComparedRun(run.key, replace(run.diagnosis, trace=run.trace), _find_experiment(run))
         for run in runs
     ]
     members = [Member(run.trace, run.path) for run in compared]
     options = CompareOptions(axis=axis)
     groups = grouping.groups(members, options.by)
     return Comparing(members, options, OverlayCharts(compared, groups, axis))
+
+
+def _find_experiment(run: LiveRun) -> str:
+    """Return the folder of a run, whose runs are seeds of one experiment, as on the command line.
+
+    A run with no seed in its log or its name is an experiment by itself.
+    """
+    parent, _, name = run.key.rpartition("/")
+    is_seed = Member(run.trace).seed or SEED_SUFFIX.search(name) or name.isdigit()
+    return parent if parent and is_seed else run.key
 
 
 def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
@@ -208,6 +215,7 @@ def document(runs: Sequence[LiveRun], axis: Axis, problems: Mapping[str, str]) -
         data,
         el("h1", comparison_text.headline(result), class_="sentence"),
         *([el("p", explanation, class_="explanation")] if explanation else []),
+        _list_broken_runs(runs, drawing),
         *(el("p", f"{key}: {text}.", class_="problem") for key, text in problems.items()),
         _chart_head([run.trace for run in runs], result, keys, axis),
         elements.chart(outcome),
@@ -216,6 +224,23 @@ def document(runs: Sequence[LiveRun], axis: Axis, problems: Mapping[str, str]) -
         crumbs=el("span", el("span", "/", class_="slash", aria_hidden="true"), "compare",
                   class_="crumb"),
     )  # fmt: skip
+
+
+def _list_broken_runs(runs: Sequence[LiveRun], drawing: Overlay) -> Html:
+    """Return which groups have broken runs, and how many; empty where none has."""
+    numbers = [number for _, number, _ in drawing.runs]
+    counts = Counter(
+        number for run, number in zip(runs, numbers, strict=True) if lamp(run.diagnosis) == "bad"
+    )
+    if not counts:
+        return Html("")
+    texts = []
+    for number, count in sorted(counts.items()):
+        total = numbers.count(number)
+        share = f" ({count} of {total} runs)" if total > 1 else ""
+        texts.append(f"{drawing.comparing.charts.groups[number].label}{share}")
+    mark = el("span", class_="lamp bad", role="img", aria_label="lamp: broken")
+    return el("p", mark, f"Broken: {', '.join(texts)}.", class_="explanation")
 
 
 def _chart_head(traces: Sequence[Trace], result: Comparison, keys: str, axis: Axis) -> Html:

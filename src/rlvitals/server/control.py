@@ -43,10 +43,10 @@ class Control:
 
     kill_grace_seconds = 30.0  # between SIGTERM and SIGKILL
 
-    def __init__(self, fleet: Fleet, live: LiveRuns) -> None:
-        """Change these runs."""
+    def __init__(self, fleet: Fleet, live: LiveRuns, ending: dict[str, threading.Thread]) -> None:
+        """Change these runs. `ending`: by run, the thread that ends its processes; kept up here."""
         self.fleet, self.live = fleet, live
-        self._ending: set[str] = set()  # keys of the runs whose processes are being ended
+        self._ending = ending
         self._lock = threading.Lock()
 
     def routes(self) -> list[Route]:
@@ -122,9 +122,9 @@ class Control:
             if run.key in self._ending:
                 return
             descriptors = kill.ask(RunFolder.open(run.run.root))
-            self._ending.add(run.key)
-        thread = threading.Thread(target=self._kill, args=(run, descriptors), daemon=True)
-        thread.start()
+            thread = threading.Thread(target=self._kill, args=(run, descriptors), daemon=True)
+            self._ending[run.key] = thread
+            thread.start()
 
     def _kill(self, run: LiveRun, descriptors: kill.Descriptors) -> None:
         def report(name: str, count: int) -> None:
@@ -139,7 +139,7 @@ class Control:
             text = f"The run's processes cannot be ended: {error.strerror}."
         finally:
             with self._lock:
-                self._ending.discard(run.key)
+                del self._ending[run.key]
         _tell(run, text)
 
     def _endpoint(self, action: Action) -> Callable[[Request], Awaitable[Response]]:

@@ -106,7 +106,7 @@ def _progress(subject: Subject) -> Html:
     step = el("span", f"{status.step:,}", class_="step", id="step")
     if status.eta is not None and status.state == "running":
         texts.append(f"{phrases.duration(status.eta)} left")
-    if status.trained is not None:
+    if status.trained is not None and status.trained >= 1:
         texts.append(f"trained for {phrases.duration(status.trained)}")
     bar = Html("")
     if status.fraction is not None:

@@ -1,5 +1,6 @@
 """Return the routes of all that is read of runs: pages of runs, comparisons and the API."""
 
+import threading
 from collections.abc import Callable, Sequence
 
 from starlette.requests import Request
@@ -17,8 +18,13 @@ from rlvitals.server.live_runs import LiveRuns
 from rlvitals.server.page_shell import NO_STORE
 
 
-def build(fleet: Fleet, live: LiveRuns, control_token: str) -> Sequence[Route]:
-    """Return the routes. `control_token`: of pages that may change something; empty: none may."""
+def build(
+    fleet: Fleet, live: LiveRuns, control_token: str, ending: dict[str, threading.Thread]
+) -> Sequence[Route]:
+    """Return the routes.
+
+    `control_token`: of pages that may change something; empty: none may. `ending`: of `Control`.
+    """
 
     def describe_control(run: LiveRun) -> dict[str, object] | None:
         return {"token": control_token, **describe(run, fleet)} if control_token else None
@@ -26,7 +32,7 @@ def build(fleet: Fleet, live: LiveRuns, control_token: str) -> Sequence[Route]:
     endpoints = Api(fleet, live, describe_control)
     routes = [*_pages(endpoints), *_api(endpoints)]
     if control_token:
-        routes += Control(fleet, live).routes()
+        routes += Control(fleet, live, ending).routes()
     return routes
 
 

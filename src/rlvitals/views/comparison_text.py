@@ -11,7 +11,7 @@ from rlvitals.views.phrases import number
 def headline(result: Comparison) -> str:
     """Return the answer in one line."""
     if not result.against:
-        return result.sentence
+        return f"{result.sentence[0].upper()}{result.sentence[1:]}"
     reference = result.against[0].reference
     if len(result.against) == 1:
         pair = result.against[0]

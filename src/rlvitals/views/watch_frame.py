@@ -85,7 +85,11 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
             step += f" of {trace.budget.steps:,}"
         texts = [run.state, *_outcome_texts(trace), step, phrases.counts(diagnosis)]
     name = set_cell_size(_middle_cut(run.name, width), width)
-    line = Text.assemble((f" {badge:<9} ", f"bold {colour}".strip()), name, "  ", "  ".join(texts))
+    line = Text.assemble((f" {badge:<9} ", f"bold {colour}".strip()), name)
+    for number, text in enumerate(texts):  # what the line has no room for is left out, not cut
+        if number and line.cell_len + 2 + cell_len(text) > columns:
+            break
+        line.append(f"  {text}")
     line.truncate(columns, overflow="ellipsis", pad=True)
     return line
 
@@ -121,20 +125,22 @@ def _verdict_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
 
 
 def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
-    """Return a line for each of the worst root causes."""
+    """Return two lines for the worst root cause, and one for each of the next."""
     cases = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
-    lines = []
+    lines: list[Text] = []
     for case in cases[:4]:
         colour = phrases.SEVERITY_COLOURS[case.finding.severity]
         is_news = case.finding.summary != diagnosis.verdict.why  # else it stands above
-        line = Text.assemble(
-            (f" {case.finding.severity.name.lower()}[{case.rule.name}]", colour),
-            f" {harmless(case.finding.summary)}" if is_news else "",
+        text = Text.assemble(
+            (f"{case.finding.severity.name.lower()}[{case.rule.name}]", colour),
             (f" since {case.finding.began:,}", "dim"),
+            f" {harmless(case.finding.summary)}" if is_news else "",
         )
-        line.truncate(columns, overflow="ellipsis")
-        lines.append(line)
-    if hidden := len(cases) - len(lines):
+        rows = 1 if lines else 2
+        text.truncate(rows * (columns - 2), overflow="ellipsis")
+        wrapped = text.wrap(Console(), columns - 2)[:rows]
+        lines += [Text.assemble(" ", line) for line in wrapped]
+    if (hidden := len(cases) - 4) > 0:
         lines[-1] = Text(f" and {hidden + 1} more: rlvitals diagnose", "dim")
     return lines or [Text(" no warning stands", "dim")]
 

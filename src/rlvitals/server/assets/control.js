@@ -27,7 +27,7 @@ function startControl(data, control, news, refresh) {
   const asking = (text, label, act) => {
     const box = html("input", { type: "text", "aria-label": label, placeholder: label, maxlength: 200, required: "" });
     const form = html("form", {}, box, html("button", { class: "button" }, text));
-    const folded = html("details", { class: "asking" }, html("summary", { class: "button" }, `${text} …`), form);
+    const folded = html("details", { class: "asking", name: "asking" }, html("summary", { class: "button" }, `${text} …`), form);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       folded.open = false;
@@ -38,17 +38,17 @@ function startControl(data, control, news, refresh) {
   };
 
   /* A button that is pressed twice: what it does cannot be taken back. */
-  const confirming = (text, confirmed, act) => {
-    const folded = html("details", { class: "asking" }, html("summary", { class: "button" }, `${text} …`));
-    folded.append(button(confirmed, () => { folded.open = false; act(); }));
+  const confirming = (text, effect, confirmed, act) => {
+    const folded = html("details", { class: "asking", name: "asking" }, html("summary", { class: "button" }, `${text} …`));
+    folded.append(html("span", { class: "effect" }, effect), button(confirmed, () => { folded.open = false; act(); }));
     return folded;
   };
 
   const request = {
     save: () => button("Save a checkpoint", () => send("/api/request", { kind: "save" })),
-    stop: () => confirming("Stop gently", "Stop the training", () => send("/api/request", { kind: "stop" })),
-    "lower-rate": () => confirming("Lower the learning rate", "Halve it", () => send("/api/request", { kind: "lower-rate" })),
-    kill: () => confirming("Stop hard", "End its processes", () => send("/api/request", { kind: "kill" })),
+    stop: () => confirming("Stop gently", "The training loop ends when it next looks.", "Stop the training", () => send("/api/request", { kind: "stop" })),
+    "lower-rate": () => confirming("Lower the learning rate", "The training loop halves it when it next looks.", "Halve it", () => send("/api/request", { kind: "lower-rate" })),
+    kill: () => confirming("Stop hard", "Its processes on the server's machine get SIGTERM, and SIGKILL after 30 s. What is not saved is lost.", "End its processes", () => send("/api/request", { kind: "kill" })),
   };
   const row = html("p", { class: "actions" },
     button("Mark healthy", () => send("/api/mark", { label: "healthy" })),

@@ -132,7 +132,7 @@ function startFleet(data) {
 function tellSpent({ bad, all }) {
   const place = document.getElementById("spent");
   place.hidden = bad < 60;
-  place.textContent = `Broken runs took ${lasting(bad)} of ${lasting(all)} of training (${Math.round((100 * bad) / all)} %).`;
+  place.textContent = `Broken runs took ${lasting(bad)} of ${lasting(all)} of training (${Math.round((100 * bad) / all)}\u00a0%).`;
 }
 
 function emptyText(words, lamp) {
@@ -149,15 +149,16 @@ function fleetLine(row, differing, labels, selected) {
   const settings = differing.filter((key) => row.settings[key] !== undefined).map((key) =>
     html("span", { class: "setting", title: key }, html("span", {}, `${key.split("/").at(-1)} `), row.settings[key]));
   const tags = row.tags.map((tag) => html("span", { class: "tag-name" }, tag));
-  const since = row.onset === null ? "" : ` since ${written(row.onset)}`;
+  // The onset is of the finding; without one the run failed there.
+  const since = row.onset === null ? "" : `${row.rule ? "since" : "at"} ${written(row.onset)}`;
   const line = html("div", { class: `line is-${row.lamp}`, role: "listitem" },
     html("label", { class: "pick" }, box),
     html("span", { class: `lamp ${row.lamp}`, role: "img", "aria-label": labels[row.lamp] }),
     html("div", { class: "who" }, name, html("div", { class: "settings" }, ...settings, ...tags,
       ...(row.job ? [html("span", { class: "setting job", title: row.job }, row.job)] : []))),
     html("div", { class: "what" },
-      html("div", {}, html("b", { class: `word ${row.lamp}` }, row.verdict), html("span", { class: "since" }, since),
-        ...(row.rule ? [html("code", {}, row.rule)] : [])),
+      html("div", { class: "said" }, html("b", { class: `word ${row.lamp}` }, row.verdict),
+        ...(row.rule ? [html("code", {}, row.rule)] : []), html("span", { class: "since" }, since)),
       html("div", { class: "reason", title: row.reason }, row.reason)),
     html("div", { class: "outcome" }, sparkline(row),
       html("div", {}, html("b", {}, row.value), html("span", {}, row.outcome))),

@@ -12,7 +12,7 @@ function groupLine(group, labels) {
   const address = several ? `/compare?${keys}` : `/run/${group.keys[0].split("/").map(encodeURIComponent).join("/")}`;
   const span = several && group.low !== null ? `${written(group.low)} to ${written(group.high)}` : "";
   return html("div", { class: `line group is-${worst}`, role: "listitem" },
-    html("span", {}),
+    html("span", { class: "pick" }), // where other lines have their box
     html("span", { class: `lamp ${worst}`, role: "img", "aria-label": labels[worst] }),
     html("div", { class: "who" }, html("a", { class: "name", href: address }, head),
       html("div", { class: "settings" }, ...settings.map((text) => html("span", { class: "setting" }, text)))),

@@ -75,11 +75,12 @@ function drawLimits(layer, chart, area) {
     const at = area.y(value);
     if (!Number.isFinite(at) || at < area.top - 1 || at > area.bottom + 1) continue;
     const above = at > area.top + 16;
+    const fits = chart.tall && 6 * label.length < area.right - area.left; // pixels of a letter
     layer.append(
       svg("line", { class: "limit", x1: area.left, x2: area.right, y1: at, y2: at }),
       svg("text", {
         class: "limit-name", x: area.right - 3, y: at + (above ? -4 : 13), "text-anchor": "end",
-      }, chart.tall ? label : written(value), svg("title", {}, label)),
+      }, fits ? label : written(value), svg("title", {}, label)),
     );
   }
 }

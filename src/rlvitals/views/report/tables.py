@@ -186,11 +186,12 @@ def groups(result: Comparison) -> Grid:
         rows.append((
             group.label, str(group.seeds), phrases.number(group.mean), interval,
             *([differences.get(group.label, "")] if differences else []),
-            answers.get(group.label, "the reference"),
+            *([answers.get(group.label, "the reference")] if answers else []),
         ))  # fmt: skip
     heads = ("group", "seeds", f"{label(result.metric)}, mean", "95 % interval")
     difference = ("difference, above 0 is better",) if differences else ()
-    return Grid((*heads, *difference, "answer"), tuple(rows))
+    answer_head = ("answer",) if answers else ()
+    return Grid((*heads, *difference, *answer_head), tuple(rows))
 
 
 def differing_settings(runs: Sequence[tuple[str, Trace]]) -> Grid:
