@@ -107,13 +107,15 @@ def _no_update(trace: Trace) -> Finding | None:
 
     Stable-Baselines3 writes `train/` from the first update on, at each row of the episodes.
     """
-    name = next((m for m in (EPSILON.name, RETURN.name) if m in trace), "")
-    rows = trace.numbers(name, MIN_OUTCOME_POINTS) if name else None
-    zero = any(trace.numbers(m, 2 * MIN_OUTCOME_POINTS) is not None for m in LEARNING_METRICS)
+    name = EPSILON.name if EPSILON.name in trace else RETURN.name
+    rows = trace.numbers(name, MIN_OUTCOME_POINTS)
+    losses = (trace.numbers(m, 2 * MIN_OUTCOME_POINTS) for m in LEARNING_METRICS)
+    zero = trace.profile is Profile.OFF_POLICY and any(loss is not None for loss in losses)
     # A table of chosen columns has no throughput beside the returns.
-    sources = [trace.measured.get(m) for m in (name, STEPS_PER_SECOND.name)]
-    is_whole = all(source is not None and source.framework == "sb3" for source in sources)
-    is_missing = is_whole and LEARNING_RATE.name not in trace
+    whole = (name,) if name == EPSILON.name else (name, STEPS_PER_SECOND.name)
+    sources = [trace.measured.get(metric) for metric in whole]
+    is_sb3 = all(source is not None and source.framework == "sb3" for source in sources)
+    is_missing = is_sb3 and LEARNING_RATE.name not in trace
     if rows is None or not (zero or is_missing) or too_early(trace):
         return None
     if weigh.content(verdict_trend(trace)):
