@@ -42,7 +42,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from worlds.fault_table import FAULTS, Fault, decidable
-from worlds.world_table import LATER_WORLDS, UNSEEN_WORLDS, WORLDS, Job, plan, plan_healthy
+from worlds.world_table import GROUPS, UNSEEN_WORLDS, Job, plan, plan_healthy
 
 from rlvitals.faults.folder import compress
 
@@ -239,12 +239,13 @@ def record_levels() -> None:
 
     path = TIER / "worlds.json"
     levels = json.loads(path.read_text()) if path.exists() else {}
-    for world in (*WORLDS, *LATER_WORLDS, *UNSEEN_WORLDS):
+    for world in (world for group in GROUPS for world in group):
         if world.name not in levels:
-            levels[world.name] = {
-                "random": random_level(world.env_id), "traits": sorted(world.traits),
-                **({"split": "unseen"} if world in UNSEEN_WORLDS else {}),
-            }  # fmt: skip
+            random = random_level(world.env_id)
+            levels[world.name] = {"random": random, "traits": sorted(world.traits)}
+        levels[world.name].pop("split", None)  # of a world that was unseen once
+        if world in UNSEEN_WORLDS:
+            levels[world.name]["split"] = "unseen"
     path.write_text(json.dumps(levels, indent=1) + "\n")
 
 
@@ -253,6 +254,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--only", default="")
+    parser.add_argument("--unseen", action="store_true", help="worlds that score the rules alone")
     parser.add_argument("--runs", type=int, default=10_000, help="at most")
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--labels", action="store_true")
@@ -275,7 +277,11 @@ def main() -> int:
     tier.mkdir(parents=True, exist_ok=True)
     if not args.healthy:
         record_levels()
-    record_missing([job for job in jobs if args.only in job.name], args.runs, tier)
+    jobs = [
+        job for job in jobs
+        if args.only in job.name and (job.world in UNSEEN_WORLDS or not args.unseen)
+    ]  # fmt: skip
+    record_missing(jobs, args.runs, tier)
     return 0
 
 

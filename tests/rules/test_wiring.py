@@ -160,3 +160,13 @@ def test_a_return_that_falls_before_entropy_does_is_trained_the_wrong_way_round(
     assert not warned(SIGN_REVERSED, learning_backwards(certain, falls))
     assert not warned(SIGN_REVERSED, learning_backwards(SURER, made.rising(ROWS)))
     assert not warned(SIGN_REVERSED, learning_backwards(SURER, made.flat(ROWS)))
+
+
+def test_a_fall_within_the_first_twentieth_of_the_episodes_is_held_against_the_untrained_policy():
+    at = np.arange(1, 50 * ROWS + 1) * (made.STEP // 50)  # fifty episodes an update
+    falls = 9.3 + 25 * np.exp(-at / made.STEP) + 1.5 * made.noise(at.size, 3)
+    # The policy is open at its first update, and sure within five.
+    entropy = 0.02 + 0.67 * np.exp(-np.arange(ROWS) / 3.0)
+    assert warned(SIGN_REVERSED, learning_backwards(entropy, made.series(falls, at)))
+    level = 9.3 + 1.5 * made.noise(at.size, 3)
+    assert not warned(SIGN_REVERSED, learning_backwards(entropy, made.series(level, at)))

@@ -127,6 +127,17 @@ def test_a_q_learner_s_log_without_an_update_learned_nothing():
     assert not warned(STARTS_LATE, q_learner(outcome__return=made.rising(ROWS)))
 
 
+def test_a_log_of_stable_baselines_without_one_number_of_an_update_learned_nothing():
+    throughput = {"throughput__steps_per_second": np.full(ROWS, 140.0)}
+    log = {"outcome__return": NOISY, **throughput}
+    assert warned(STARTS_LATE, over(Profile.UNKNOWN, "sb3", **log))
+    assert not warned(STARTS_LATE, over(Profile.UNKNOWN, "generic", **log))
+    # A table of chosen columns.
+    assert not warned(STARTS_LATE, over(Profile.UNKNOWN, "sb3", outcome__return=NOISY))
+    trained = {**log, "optimiser__learning_rate": np.full(ROWS, 1e-3)}
+    assert not warned(STARTS_LATE, over(Profile.UNKNOWN, "sb3", **trained))
+
+
 def climbs_to(level, epsilon=0.05):
     """Means over ten episodes, the axis counting episodes."""
     returns = np.concatenate([np.linspace(-900, -105, 16), np.full(4, float(level))])

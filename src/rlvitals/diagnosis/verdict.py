@@ -44,7 +44,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     """Judge the run as a whole: by what is proven, else by the shape of its outcome's curve."""
     proven = proven_verdict(trace, findings)
     label = {"flat": Word.STALLED, "lost": Word.COLLAPSED}.get(likely_answer(trace))
-    is_new = label is Word.COLLAPSED and proven.word is Word.STALLED
+    is_new = label is Word.COLLAPSED and proven.word in {Word.STALLED, Word.PLATEAU}
     if label is None or not (is_new or proven.word is Word.UNKNOWN):
         return proven
     finding = next((f for rule, f in findings if rule.verdict == label), None)

@@ -51,7 +51,7 @@ WEIGHTS = {
 }
 MAX_IMPROVED = 0.4  # above, an outcome may have improved
 MIN_LOST = 0.6
-MIN_LOST_WHILE_OPEN = 0.8  # of a run that may go on: it may be in a dip
+MIN_LOST_WHILE_OPEN = 0.8  # of a run that may go on or seems to hold: it may be in a dip
 JUDGED_METRICS = frozenset(
     metric.name
     for metric in (
@@ -90,20 +90,23 @@ class LikelyOutcome:
 def likely_answer(trace: Trace) -> LikelyAnswer:
     """Return what probably became of an outcome that no test tells; empty where one does.
 
-    "flat": it did not improve; "lost": it did not keep what it had gained. Never that it improved:
-    of seven recorded runs that a test left open and the model called improved, four were broken.
+    "flat": it did not improve; "lost": it did not keep what it had gained, asked too of a level
+    that is only not proven to fall. Never that it improved: of seven recorded runs that a test left
+    open and the model called improved, four were broken.
     """
     trend = verdict_trend(trace)
-    if trend.state != "unknown" and not trend.stalls:
+    holds = trend.state == "holding its best"
+    if trend.state != "unknown" and not trend.stalls and not holds:
         return ""
     likely = likely_outcome(trace)
     if likely is None:
         return ""
-    min_lost = MIN_LOST if liveness(trace).live is False else MIN_LOST_WHILE_OPEN
+    is_over = liveness(trace).live is False and not holds
+    min_lost = MIN_LOST if is_over else MIN_LOST_WHILE_OPEN
     may_be_lost = (likely.rose or not trend.stalls) and trend.metric in {"", likely.metric}
     if likely.lost >= min_lost and may_be_lost and not _has_excuse(trace, likely, trend):
         return "lost"
-    if trend.stalls or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
+    if trend.stalls or holds or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
         return ""
     return "flat"
 

@@ -4,8 +4,9 @@
 The first number of `optimiser/updates`, `value/loss` or `optimiser/loss` of a Q-learner stands
 more than half of the run after its first row. A warning where the outcome is proven not to
 improve, or holds, far from solved, what it had before anything was learned; else a note. A loss
-of 0 in every row, or a log of Stable-Baselines3's DQN that holds no number of an update at all, is
-a warning, unless the outcome improves or holds its best.
+of 0 in every row, or a log of Stable-Baselines3 that holds returns and throughput and no number of
+an update at all, is a warning, unless the outcome improves or holds its best. Its PPO and A2C write
+`train/` from the second row on, so such a log is one of DQN, SAC, TD3 or DDPG.
 
 ## Why it matters
 Until then actions are random, or the untrained policy's, and nothing of the time is used.
@@ -29,7 +30,9 @@ from numpy.typing import NDArray
 from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS, UPDATES
+from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.catalogue.throughput import STEPS_PER_SECOND
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
@@ -62,6 +65,8 @@ def check(trace: Trace) -> Answer:
     if picked is None:
         reason = f"fewer than {MIN_OUTCOME_POINTS} values of the outcome"
         return Undecided(reason, ("outcome/return",))
+    if trace.profile is Profile.UNKNOWN:
+        return _no_update(trace) or Undecided("what is trained is not known", (UPDATES.name,))
     # Some programs write a loss of 0 until the replay buffer holds a batch.
     numbers = (trace.numbers(name) for name in LEARNING_METRICS)
     logged = [s for s in numbers if s is not None and s.values.any()]
@@ -100,23 +105,26 @@ def check(trace: Trace) -> Answer:
 def _no_update(trace: Trace) -> Finding | None:
     """Find a Q-learner's log without an update: a loss of 0 throughout, or none where one is due.
 
-    Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
+    Stable-Baselines3 writes `train/` from the first update on, at each row of the episodes.
     """
-    epsilon = trace.numbers(EPSILON.name, MIN_OUTCOME_POINTS)
-    source = trace.measured.get(EPSILON.name)
-    zero = any(trace.numbers(name, 2 * MIN_OUTCOME_POINTS) is not None for name in LEARNING_METRICS)
-    is_missing = (
-        source is not None and source.framework == "sb3" and LEARNING_RATE.name not in trace
-    )
-    if epsilon is None or not (zero or is_missing) or too_early(trace):
+    name = EPSILON.name if EPSILON.name in trace else RETURN.name
+    rows = trace.numbers(name, MIN_OUTCOME_POINTS)
+    losses = (trace.numbers(m, 2 * MIN_OUTCOME_POINTS) for m in LEARNING_METRICS)
+    zero = trace.profile is Profile.OFF_POLICY and any(loss is not None for loss in losses)
+    # A table of chosen columns has no throughput beside the returns.
+    whole = (name,) if name == EPSILON.name else (name, STEPS_PER_SECOND.name)
+    sources = [trace.measured.get(metric) for metric in whole]
+    is_sb3 = all(source is not None and source.framework == "sb3" for source in sources)
+    is_missing = is_sb3 and LEARNING_RATE.name not in trace
+    if rows is None or not (zero or is_missing) or too_early(trace):
         return None
     if weigh.content(verdict_trend(trace)):
         return None
     shows = "the loss is 0 in every row" if zero else "no row holds a number of an update"
     return Finding(
-        f"nothing was ever learned: {shows}, of {len(epsilon):,}",
+        f"nothing was ever learned: {shows}, of {len(rows):,}",
         severity=Severity.WARNING,
-        metric=EPSILON.name,
+        metric=name,
         began=trace.first_number,
         ended=trace.last_step,
         observed=1.0,
@@ -143,7 +151,7 @@ RULE = Rule(
     doc=__doc__,
     causes=("learning_starts is set for a longer run", "it counts another unit than was meant"),
     remedies=("lower learning_starts to a hundredth of the run",),
-    profiles=(Profile.OFF_POLICY,),
+    profiles=(Profile.OFF_POLICY, Profile.UNKNOWN),
     thresholds=(MAX_START_SHARE,),
     verdict="stalled",
 )

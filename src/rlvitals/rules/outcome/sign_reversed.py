@@ -155,7 +155,9 @@ def _surer(  # noqa: PLR0913, PLR0917 - the outcome, and what it is held against
     trace: Trace, name: str, series: Series, entropy: Series, limit: Bound, max_share_above: float
 ) -> Answer:
     """Compare the step at which most of the fall had come with the entropy of that step."""
-    count = max(round(0.05 * len(series)), FIRST_POINTS)  # of the returns
+    # Returns of the untrained policy: those before the first update, and 5 % of all at most.
+    untrained = len(series.until(int(entropy.steps[0])))
+    count = max(min(untrained, round(0.05 * len(series))), FIRST_POINTS)
     first = float(np.median(series.values[:count]))
     last = float(series.values[-(len(series) // 3) :].mean())
     above = float((series.values[count:] > first).mean())
