@@ -111,7 +111,7 @@ class Ratchet(NamedTuple):
 RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 8),
     "alerts": Ratchet(0.0, 0, 0, 16),
-    "bucket": Ratchet(0.0, 11, 0, 28),
+    "bucket": Ratchet(0.0, 7, 0, 28),
     "capture": Ratchet(0.0, 0, 0, 14),
     "checkpoints": Ratchet(0.9, 10, 1, 77),
     "cli": Ratchet(0.4, 0, 0, 79),
@@ -124,7 +124,7 @@ RATCHETS = {
     "hosted": Ratchet(0.0, 0, 0, 15),
     "integrations": Ratchet(0.2, 5, 1, 21),
     "intervene": Ratchet(0.0, 0, 0, 1),
-    "metrics": Ratchet(0.9, 7, 2, 653),
+    "metrics": Ratchet(0.9, 4, 2, 653),
     "readers": Ratchet(1.8, 29, 3, 416),
     "rollouts": Ratchet(2.5, 0, 0, 45),
     "root": Ratchet(3.3, 7, 1, 13),
@@ -135,7 +135,7 @@ RATCHETS = {
     "storage": Ratchet(0.7, 8, 0, 114),
     "tracking": Ratchet(0.3, 9, 0, 89),
     "trainers": Ratchet(0.6, 13, 0, 198),
-    "views": Ratchet(0.9, 4, 0, 136),
+    "views": Ratchet(0.9, 3, 0, 136),
     "wandb": Ratchet(0.0, 1, 0, 2),
 }
 # Each file of its kind ends with one: a descriptor is no constant.

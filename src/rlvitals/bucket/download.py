@@ -50,7 +50,7 @@ def download(store: ObjectStore, folder: Path) -> bool:
             return False
         objects = {node: f"{name} {entries[name]}" for node, name in newest.items()}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _locked(folder):
+        with _lock_copy(folder):
             try:
                 _update(store, folder, newest, objects)
             except FileNotFoundError:  # merged meanwhile: the manifest is another one
@@ -333,7 +333,7 @@ def _with_age(beat: bytes, age_s: float, written: float) -> bytes:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_copy(folder: Path) -> Iterator[None]:
     """Let one process at a time bring a copy up to date."""
     lock: IO[bytes]
     with open(open_append(folder / ".bucket.lock"), "ab") as lock:  # noqa: PTH123 - a descriptor

@@ -170,7 +170,7 @@ def mirror(folder: Path, url: str, every: float | None, tell: Callable[[str], No
 
     Waits while another process uploads the folder. Raises UsageError, VitalsError, OSError.
     """
-    with _alone(folder, tell):
+    with _lock_upload(folder, tell):
         job = Mirror(folder, url, every or 0.0)
         if every is not None:
             return job.run()
@@ -187,7 +187,7 @@ def mirror(folder: Path, url: str, every: float | None, tell: Callable[[str], No
 
 
 @contextmanager
-def _alone(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
+def _lock_upload(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
     """Let one process upload a folder. Without locks of the file system the bucket decides."""
     if not folder.is_dir():
         raise UsageError("no run folder is here", where=str(folder))

@@ -102,7 +102,7 @@ class Manifest:
             self,
             sequence=self.sequence + 1,
             growing={
-                name: _joined(moves.get(piece, piece) for piece in pieces)
+                name: _join_pieces(moves.get(piece, piece) for piece in pieces)
                 for name, pieces in self.growing.items()
             },
             rewritten={name: moves.get(piece, piece) for name, piece in self.rewritten.items()},
@@ -135,7 +135,7 @@ def _numbers(piece: Piece, segments: Mapping[str, int]) -> list[int]:
     return [piece.start, piece.size, segments[piece.segment], piece.offset]
 
 
-def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def _join_pieces(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Join neighbours in a file that are neighbours in a segment too."""
     result: list[Piece] = []
     for piece in pieces:

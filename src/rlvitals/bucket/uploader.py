@@ -259,9 +259,9 @@ class Uploader:
         """Replace many small segments by a large one, so that a reader needs few requests."""
         sizes = self._manifest.segments()
         for level in range(MAX_MERGES):
-            names = [name for name in sizes if _place(name)[0] == level]
+            names = [name for name in sizes if _level_and_sequence(name)[0] == level]
             if len(names) >= MERGE_COUNT:
-                names.sort(key=_place)
+                names.sort(key=_level_and_sequence)
                 totals = list(accumulate(sizes[name] for name in names))
                 count = sum(total <= MAX_MERGED_BYTES for total in totals)
                 self._merge_segments(names[: max(count, 1)], level + 1)
@@ -294,7 +294,11 @@ class Uploader:
         listed, sequence = self._manifest.segments(), self._manifest.sequence
         names = [entry.name for entry in self.store.list(f"{SEGMENTS}{self.node}/")]
         self.store.delete(
-            [name for name in names if name not in listed and _place(name)[1] <= sequence]
+            [
+                name
+                for name in names
+                if name not in listed and _level_and_sequence(name)[1] <= sequence
+            ]
         )
         self._has_garbage = False
 
@@ -383,7 +387,7 @@ def _with(name: str, item: tuple[int, int, int]) -> tuple[int, int, str, int]:
     return item[0], item[1], name, item[2]
 
 
-def _place(name: str) -> tuple[int, int]:
+def _level_and_sequence(name: str) -> tuple[int, int]:
     """Return the level and the sequence of a segment."""
     match = manifests.SEGMENT_NAME.fullmatch(name)
     return (int(match["level"]), int(match["sequence"])) if match else (0, 0)

@@ -38,20 +38,20 @@ def choose(
     """
     said = [t for t in tables if framework and f"{t.framework}-".startswith(f"{framework}-")]
     best = _fullest(keys, said, framework)
-    if best is None or not _known(best, keys):
+    if best is None or not _count_keys(best, keys):
         own = [table for table in tables if source in table.sources]
         if not own:
             best = _fullest(keys, tables)
-            return best if best and _known(best, keys) else None
+            return best if best and _count_keys(best, keys) else None
         best = _fullest(keys, own) or own[0]
     # Plain names are asked for whatever a table does not know: it need not yield to theirs.
     others = [table for table in tables if not table.loose] if best.yields else []
     other = _fullest(keys, others)
-    return other if other and _known(other, keys) > _known(best, keys) else best
+    return other if other and _count_keys(other, keys) > _count_keys(best, keys) else best
 
 
 def _fullest(keys: Collection[str], tables: Sequence[Table], framework: str = "") -> Table | None:
-    fit = [t for t in tables if (framework and t.framework == framework) or _marked(t, keys)]
+    fit = [t for t in tables if (framework and t.framework == framework) or _has_mark(t, keys)]
     plain = [t for t in fit if t.loose and not t.marks]
 
     def rank(table: Table) -> tuple[int, bool]:
@@ -63,7 +63,7 @@ def _fullest(keys: Collection[str], tables: Sequence[Table], framework: str = ""
     return max(fit, key=rank, default=None)
 
 
-def _known(table: Table, keys: Collection[str]) -> int:
+def _count_keys(table: Table, keys: Collection[str]) -> int:
     return sum(find(table, key) is not None for key in keys)
 
 
@@ -99,7 +99,7 @@ def setting(table: Table, key: str) -> str | None:
     return table.settings.get(key) or table.settings.get(bare)
 
 
-def _marked(table: Table, keys: Collection[str]) -> bool:
+def _has_mark(table: Table, keys: Collection[str]) -> bool:
     if not table.marks and not table.mark_pattern:
         return True
     bare = {bare for key in keys for bare in _without_prefix(table, key)}

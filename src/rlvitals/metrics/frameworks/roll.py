@@ -112,7 +112,7 @@ DATA_MEASURES = (
 )
 
 
-def _reduced(names: dict[str, Name]) -> dict[str, Name]:
+def _add_reductions(names: dict[str, Name]) -> dict[str, Name]:
     """Name a key with its reduction too, as files before the reduction hold it."""
     ways = ("sum", "mean", "max", "min")
     return {f"{key}@{way}": name for key, name in names.items() for way in ways}
@@ -121,7 +121,7 @@ def _reduced(names: dict[str, Name]) -> dict[str, Name]:
 NAMES = Table(
     "roll",
     "ROLL",
-    keys={**WORKER_KEYS, **DATA, **_reduced(WORKER_KEYS),
+    keys={**WORKER_KEYS, **DATA, **_add_reductions(WORKER_KEYS),
           "sft_train/loss@sum": DATA["sft_train/loss"], "train/loss@sum": DATA["train/loss"]},
     families=(
         Family(r"val_(?:correct|score)/((?!all/).+)/mean", Name(outcome.EVAL_TASK, "mean")),

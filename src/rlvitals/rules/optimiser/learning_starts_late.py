@@ -65,14 +65,12 @@ def check(trace: Trace) -> Answer:
     if picked is None:
         reason = f"fewer than {MIN_OUTCOME_POINTS} values of the outcome"
         return Undecided(reason, ("outcome/return",))
-    if trace.profile is Profile.UNKNOWN:
-        return _no_update(trace) or Undecided("what is trained is not known", (UPDATES.name,))
     # Some programs write a loss of 0 until the replay buffer holds a batch.
     numbers = (trace.numbers(name) for name in LEARNING_METRICS)
-    logged = [s for s in numbers if s is not None and s.values.any()]
+    is_known = trace.profile is Profile.OFF_POLICY
+    logged = [s for s in numbers if is_known and s is not None and s.values.any()]
     if not logged:
-        lacks = describe_absence(trace, "no update is logged", VALUE_LOSS, POLICY_LOSS)
-        return _no_update(trace) or Undecided(lacks, (UPDATES.name,))
+        return _no_update(trace)
     first = min(int(s.where(s.values != 0).steps[0]) for s in logged)
     if trace.budget is None and goes_on(trace):
         return Undecided("the run goes on, and how long it will be is not known", ("total_steps",))
@@ -102,24 +100,28 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _no_update(trace: Trace) -> Finding | None:
+def _no_update(trace: Trace) -> Answer:
     """Find a Q-learner's log without an update: a loss of 0 throughout, or none where one is due.
 
     Stable-Baselines3 writes `train/` from the first update on, at each row of the episodes.
     """
+    is_known = trace.profile is Profile.OFF_POLICY
+    lacks = "what is trained is not known"
+    if is_known:
+        lacks = describe_absence(trace, "no update is logged", VALUE_LOSS, POLICY_LOSS)
     name = EPSILON.name if EPSILON.name in trace else RETURN.name
     rows = trace.numbers(name, MIN_OUTCOME_POINTS)
     losses = (trace.numbers(m, 2 * MIN_OUTCOME_POINTS) for m in LEARNING_METRICS)
-    zero = trace.profile is Profile.OFF_POLICY and any(loss is not None for loss in losses)
+    zero = is_known and any(loss is not None for loss in losses)
     # A table of chosen columns has no throughput beside the returns.
     whole = (name,) if name == EPSILON.name else (name, STEPS_PER_SECOND.name)
     sources = [trace.measured.get(metric) for metric in whole]
     is_sb3 = all(source is not None and source.framework == "sb3" for source in sources)
     is_missing = is_sb3 and LEARNING_RATE.name not in trace
     if rows is None or not (zero or is_missing) or too_early(trace):
-        return None
+        return Undecided(lacks, (UPDATES.name,))
     if weigh.content(verdict_trend(trace)):
-        return None
+        return Undecided(lacks, (UPDATES.name,))
     shows = "the loss is 0 in every row" if zero else "no row holds a number of an update"
     return Finding(
         f"nothing was ever learned: {shows}, of {len(rows):,}",

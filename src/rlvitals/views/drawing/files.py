@@ -70,12 +70,12 @@ def _curve(curve: Curve) -> dict[str, object]:
         "metric": line.metric,
         "run": line.run,
         "steps": curve.steps,
-        "values": _round(curve.values),
+        "values": _seven_digits(curve.values),
     }
     if any(curve.counts):
         members["no_numbers"] = bad_counts
     if curve.smooth is not None:
-        members["average"] = {"steps": curve.smooth[0], "values": _round(curve.smooth[1])}
+        members["average"] = {"steps": curve.smooth[0], "values": _seven_digits(curve.smooth[1])}
     return members
 
 
@@ -84,10 +84,10 @@ def _across(curve: Across) -> dict[str, object]:
     return {
         "label": curve.label,
         "run": curve.run,
-        **{name: _round(column) for name, column in columns.items() if column is not None},
+        **{name: _seven_digits(column) for name, column in columns.items() if column is not None},
     }
 
 
-def _round(values: NDArray[np.float64]) -> list[float]:
+def _seven_digits(values: NDArray[np.float64]) -> list[float]:
     """Round to seven digits, which exceed a picture's resolution."""
     return [float(f"{value:.7g}") for value in values.tolist()]
