@@ -239,3 +239,10 @@ def test_a_cleanrl_run_without_returns_says_why():
     assert standing(run).why == "no outcome is logged (return, reward, score, success)"
     measured = {"policy/loss": Measured("cleanrl", "losses/policy_loss", "")}
     assert "final_info" in standing(replace(run, measured=measured)).why
+
+
+def test_a_level_of_zero_that_does_not_change_is_flat_and_does_not_fall():
+    rewards = np.zeros(60)
+    rewards[0] = 0.008  # a tenth of a first level of 0 is 0
+    now = standing(made.trace(Profile.GRPO, outcome__reward=rewards))
+    assert (now.state, now.first, now.last) == ("flat", 0.0, 0.0)

@@ -61,7 +61,7 @@ def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tu
     """Write the sentences: reward, KL, entropy, clipping, critic."""
     findings = {rule.name: finding for rule, finding in rule_findings}
     trend = verdict_trend(trace)
-    # Nothing is may_praise beside a finding that asks for action.
+    # Nothing is praised beside a finding that asks for action.
     may_praise = trend.improves and all(f.severity <= Severity.NOTE for f in findings.values())
     sentences = (
         _reward(trend, findings, describe_form_gain(trace), may_praise=may_praise),

@@ -247,7 +247,7 @@ def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Stan
         state = "holding its best"
     elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVAL_OUTCOME):
         state, lacks = _when_rising(trace, name, full_series, series, low, material)
-    elif high < 0 and first - last >= material:
+    elif high < 0 and first > last and first - last >= material:  # material may be 0
         kept = holds_early_gain(trace, name, full_series.values, last, material)
         state = "holding its best" if kept else "falling"
     elif high <= material and not (low > 0 and (name in OFFSET_SCORES or origin == SCATTER_ORIGIN)):
