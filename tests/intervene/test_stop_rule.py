@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from recording_checks import happened
@@ -53,6 +54,27 @@ def test_an_error_that_passes_starts_anew():
     rule = StopRule()
     reasons = [rule.update(each) for each in (*broken[-3:-1], healthy[-2], broken[-1])]
     assert reasons == [""] * 4
+
+
+def outcome_alone(path, levels):
+    """Return the diagnoses of a growing run that logs its return alone, of 800 episodes."""
+    share = np.arange(800) / 800
+    returns = np.interp(share, *zip(*levels, strict=True))
+    returns += 2.0 * np.random.default_rng(0).standard_normal(800)
+    rows = [f"{30 * n},{value:.3f}" for n, value in enumerate(returns)]
+    path.write_text("step,return\n" + "\n".join(rows) + "\n")
+    return [rlvitals.diagnose(prefix) for prefix in prefixes(rlvitals.trace(path))[:-1]]
+
+
+def test_a_task_that_changes_leaves_as_long_to_learn_again_as_it_took(tmp_path):
+    learns = [(0, 2), (0.3, 23), (0.5, 23)]
+    again = outcome_alone(tmp_path / "again.csv", [*learns, (0.501, 3), (0.65, 3), (1, 20)])
+    assert any(f.severity is rlvitals.Severity.ERROR for d in again for _, f in d.findings)
+    assert first_stop(again) is None
+    lost = outcome_alone(tmp_path / "lost.csv", [*learns, (0.501, 3), (1, 3)])
+    stop = first_stop(lost)
+    assert stop is not None
+    assert lost[stop].trace.last_step >= 0.75 * 800 * 30
 
 
 def test_follow_asks_the_run_once_and_the_recorder_tells_its_loop(tmp_path, capsys):
