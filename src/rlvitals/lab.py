@@ -13,7 +13,7 @@
   `disk_is_full`.
 - Diagnosis over time and its calibration: `Judged`, `Retraction`, `reduce_diagnosis`, `prefixes`,
   `rates_module`, `ray_map`, `summarise`, `tally`.
-- Options and errors of a command: `nearest`, `option`.
+- Options, texts and errors of a command: `nearest`, `option`, `quantity`.
 - The commands of these names for one run, as functions: `plot`, `report`.
 - A run's folder, or a page of `rlvitals serve`, as a trace: `open`.
 - The calls of a script for W&B or TensorBoard: `init`, `log`, `finish`, `SummaryWriter`.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rlvitals.diagnosis.replay import Retraction, prefixes
     from rlvitals.diagnosis.root_cause import Alternative, Case
     from rlvitals.diagnosis.summary import Sentence
-    from rlvitals.errors import nearest
+    from rlvitals.errors import nearest, quantity
     from rlvitals.integrations.torch_tensorboard import SummaryWriter
     from rlvitals.metrics.metric import Band, Bound, Metric
     from rlvitals.options import option
@@ -104,6 +104,7 @@ __all__ = [
     "option",
     "plot",
     "prefixes",
+    "quantity",
     "rates_module",
     "ray_map",
     "reduce_diagnosis",

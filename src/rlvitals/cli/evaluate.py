@@ -28,7 +28,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rlvitals.cli.command import Command
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, quantity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -145,8 +145,9 @@ def _episodes(env: str, step: int, returns: tuple[float, ...]) -> str:
     from statistics import fmean, median, stdev
 
     spread = stdev(returns) if len(returns) > 1 else 0.0
+    episodes = quantity(len(returns), "episode")
     return (
-        f"{env} at step {step:,}: mean return {fmean(returns):.1f} of {len(returns)} episodes "
+        f"{env} at step {step:,}: mean return {fmean(returns):.1f} of {episodes} "
         f"(median {median(returns):.1f}, sd {spread:.1f}, {min(returns):.1f} to {max(returns):.1f})"
     )
 

@@ -13,6 +13,7 @@ import transformers
 from tqdm import tqdm
 
 from rlvitals import UsageError
+from rlvitals.lab import quantity
 from rlvitals.trainers.console_io import say
 from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.language import sample_weights
@@ -71,7 +72,7 @@ def batch_line(mode: str, result: BatchResult, lambda_psr: float, weights: Seque
         samples = list(zip(*result.rewards.values(), strict=True))
         sums = [total for sample in samples if (total := _total(sample, weights)) is not None]
         mean = sum(sums) / len(sums) if sums else float("nan")
-        return f"{begin} {len(samples)} samples | Avg reward: {mean:.3f}"
+        return f"{begin} {quantity(len(samples), 'sample')} | Avg reward: {mean:.3f}"
     positive, negative = signal.positives, signal.negatives
     count, mean = len(signal.positive), signal.mean
     counts = {

@@ -10,6 +10,7 @@ from math import comb
 from pathlib import Path
 
 import rlvitals
+from rlvitals.lab import quantity
 from rlvitals.trainers.language import evaluate_model
 from rlvitals.trainers.language.console import Progress
 from rlvitals.trainers.language.language_harness import TrainingResult
@@ -56,8 +57,8 @@ class Comparison:
             f"sign test p {'< 0.001' if p < 0.001 else f'= {p:.2g}'})"
         )
         if p > QUICK_TEST_SIGNIFICANCE_LEVEL:
-            begin = f"all parts ran; no rise in {self.steps} steps, which may be too few to learn"
-            return f"{begin}: {numbers}"
+            steps = quantity(self.steps, "step")
+            return f"all parts ran; no rise in {steps}, which may be too few to learn: {numbers}"
         change = "a rise" if self.gained_count > self.lost_count else "a fall"
         return f"all parts ran, and {self.steps} steps show {change}: {numbers}"
 

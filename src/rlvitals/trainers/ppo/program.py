@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 import rlvitals
+from rlvitals.lab import quantity
 from rlvitals.trainers import full_disk
 from rlvitals.trainers.harness import RESUME_HINT, Harness
 from rlvitals.trainers.health_monitor import HealthMonitor
@@ -192,7 +193,9 @@ class Training(Harness):
 
     def _log_warmup_end(self, progress: normaliser_warmup.WarmupProgress) -> None:
         stats = telemetry.normaliser_numbers(self.ppo)
-        self._log_warmup(f"Completed! Normalizer statistics collected over {progress.steps} steps")
+        self._log_warmup(
+            f"Completed! Normalizer statistics collected over {quantity(progress.steps, 'step')}"
+        )
         self._log_warmup(
             f"Final normalizer stats - mean_magnitude={stats['obs_norm_mean']:.4f}, "
             f"std_magnitude={stats['obs_norm_std']:.4f}"

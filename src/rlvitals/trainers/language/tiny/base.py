@@ -24,6 +24,7 @@ from transformers import (
 from transformers.utils import logging as logs
 
 from rlvitals import VitalsError
+from rlvitals.lab import quantity
 from rlvitals.trainers.language import warm_start
 from rlvitals.trainers.language.tiny import lm, vlm
 from rlvitals.trainers.language.warm_start import Lessons
@@ -104,7 +105,7 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
     kind = TINY_MODELS[recipe.name]
     start = time.perf_counter()
     if recipe.steps:
-        tell(f"{recipe.name} is made, and taught for {recipe.steps} steps first ...")
+        tell(f"{recipe.name} is made, and taught for {quantity(recipe.steps, 'step')} first ...")
     with _isolate_torch(recipe.seed):
         model, processor = kind.make(recipe.seed)
         losses = warm_start.teach(
@@ -114,7 +115,7 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
     if losses:
         took = time.perf_counter() - start
         tell(
-            f"Warm start of {recipe.name}: {len(losses)} steps, "
+            f"Warm start of {recipe.name}: {quantity(len(losses), 'step')}, "
             f"loss {losses[0]:.2f} -> {losses[-1]:.2f}, {took:.0f} s"
         )
     temporary = _make_temporary(folder)
