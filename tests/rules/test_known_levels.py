@@ -51,9 +51,6 @@ def test_a_policy_that_is_sure_of_less_than_random_actions_earn_is_trained_the_w
     # A tenth of the way to a solved CartPole is 45 points, twice what could be lost.
     assert FALLS[0] - FALLS[-1] < 45
     assert str(diagnose(trace).verdict.word) == "stalled"
-    # Single episodes of a sure policy are long at times.
-    lucky = FALLS + np.where(np.arange(ROWS) == ROWS // 2, 30.0, 0.0)
-    assert severity(SIGN_REVERSED, backwards(lucky)) is Severity.ERROR
 
 
 @pytest.mark.parametrize(

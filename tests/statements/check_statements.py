@@ -36,7 +36,7 @@ def sentences(found: Diagnosis):
 
 def _of_finding(found: Diagnosis, name: str, text: str):
     for rule, finding in found.findings:
-        if finding.summary.lower() == text.lower():
+        if text.lower().startswith(finding.summary.lower()):
             return rule.name, text, finding
     return name, text, None
 

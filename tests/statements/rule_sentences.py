@@ -31,7 +31,15 @@ from column_values import (
     typical_error,
     zeros,
 )
-from common_sentences import SHAPE, best_sixth_ends, later, metric_count, outcomes, sixths
+from common_sentences import (
+    SHAPE,
+    best_sixth_ends,
+    later,
+    level_of,
+    metric_count,
+    outcomes,
+    sixths,
+)
 from derivations import claim, windows
 from language_sentences import LANGUAGE_RULES
 from reward_sentences import INTERVALS, NO_LEARNING, REWARD_RULES
@@ -312,8 +320,9 @@ OWN_RULES = {
               bad=bad, points=every_point),
     ],
     "plateau": [
-        *(claim(f"<label> has not {does} over the last <part> of the run: <late>", part=remaining)
-          for does in ("changed", "risen"))
+        *(claim(f"<label> has not {does} over the last <part> of the run: <late>{start}",
+                part=remaining, first=level_of("first"))
+          for does in ("changed", "risen") for start in ("", "; it was <first> at the start"))
     ],
     "policy-loss-explosion": [
         claim("the policy loss explodes: <worst> at step <step>, <median M> in the median; beyond "

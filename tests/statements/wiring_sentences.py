@@ -45,7 +45,8 @@ SIGN_REVERSED = [
     claim("the policy gets surer of what pays less: <label> falls from <first> to <last>, "
           "entropy from <early> to <late> nats",
           first=lambda c: [float(np.median(c.metric.values[: max(
-              round(len(c.metric) / 20), 3)]))],
+              min(len(c.metric.until(int(c["exploration/entropy"].finite().steps[0]))),
+                  round(len(c.metric) / 20)), 3)]))],
           last=lambda c: [float(c.metric.values[-(len(c.metric) // 3) :].mean())],
           early=at_start("exploration/entropy"), late=at_end("exploration/entropy")),
     claim("at step <step>, with most of the fall behind it, entropy was still <then> nats",

@@ -70,14 +70,12 @@ def _may_recover(trace: Trace, finding: Finding) -> bool:
     """Return True while a fall is younger than the time that the gain took, or is being made up."""
     series, sign = trace[finding.metric].finite(), up(finding.metric)
     before, after = series.until(finding.began), series.since(finding.began)
-    levels, later = (
-        np.array(
-            [sign * block.mean() for block in np.array_split(part.values, count) if block.size]
-        )
-        for part, count in ((before, 10), (after, 8))
+    levels, fallen_levels = (
+        np.array([sign * part.mean() for part in np.array_split(values, count) if part.size])
+        for values, count in ((before.values, 10), (after.values, 8))
     )
     # Nine tenths of the gain: a run may stay at its best for long.
-    reached = int((levels >= levels[0] + 0.9 * (levels.max() - levels[0])).argmax())
-    learned = int(np.array_split(before.steps, 10)[reached][-1])
-    is_young = trace.last_step - finding.began < learned - trace.first_step
-    return is_young or order_chance(later) <= 0.05
+    block = int((levels >= levels[0] + 0.9 * (levels.max() - levels[0])).argmax())
+    gain_step = int(np.array_split(before.steps, 10)[block][-1])
+    is_young = trace.last_step - finding.began < gain_step - trace.first_step
+    return is_young or order_chance(fallen_levels) <= 0.05

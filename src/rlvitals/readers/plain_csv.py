@@ -10,11 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from rlvitals.errors import join_first, quantity
-from rlvitals.readers import multi_run, table_runs, thin_columns
+from rlvitals.readers import multi_run, table_runs
 from rlvitals.readers.formats import column_guess, run_labels
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
@@ -43,6 +42,7 @@ from rlvitals.readers.formats.table_head import (
 )
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.table_runs import Selection
+from rlvitals.readers.thin_columns import ThinReader
 from rlvitals.types import Log, Setting
 
 # One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
@@ -290,6 +290,6 @@ READER = Reader(
     sums_up=True,
     claims_single=claims_single,
     split=split,
-    read_thin=partial(thin_columns.read, read),
+    read_thin=ThinReader(read),
     thins_alone=True,
 )

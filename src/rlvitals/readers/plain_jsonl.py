@@ -12,12 +12,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog, quantity
-from rlvitals.readers import thin_columns
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
@@ -31,6 +29,7 @@ from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.thin_columns import ThinReader
 from rlvitals.types import Log, Setting
 
 MAX_JSON_ARRAY_BYTES = 2**29  # an array is held as a whole
@@ -340,6 +339,6 @@ READER = Reader(
     claims=claims,
     read=read,
     sums_up=True,
-    read_thin=partial(thin_columns.read, read),
+    read_thin=ThinReader(read),
     thins_alone=True,
 )

@@ -7,12 +7,10 @@ numbers. Source: `ray/tune/logger/{csv,json}.py`.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import thin_columns
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
     NAN,
@@ -26,6 +24,7 @@ from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
 from rlvitals.readers.formats.literals import parse_literal
 from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.thin_columns import ThinReader
 from rlvitals.types import Log, Setting
 
 ITERATION_KEY, CONFIG_KEY = "training_iteration", "config"
@@ -229,6 +228,6 @@ READER = Reader(
     files=("*.csv", "*.json", "*.jsonl"),
     claims=claims,
     read=read,
-    read_thin=partial(thin_columns.read, read),
+    read_thin=ThinReader(read),
     thins_alone=True,
 )

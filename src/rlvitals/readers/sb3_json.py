@@ -3,15 +3,14 @@
 Source: `stable_baselines3/common/logger.py`, `JSONOutputFormat.write`.
 """
 
-from functools import partial
 from pathlib import Path
 
-from rlvitals.readers import thin_columns
 from rlvitals.readers.formats.columns import Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, Objects, flatten
 from rlvitals.readers.formats.lines import Lines, Position, open_log
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import SB3_STEP, SB3_STEP_UNIT
+from rlvitals.readers.thin_columns import ThinReader
 from rlvitals.types import Log
 
 
@@ -46,6 +45,6 @@ READER = Reader(
     files=("*.json",),
     claims=claims,
     read=read,
-    read_thin=partial(thin_columns.read, read),
+    read_thin=ThinReader(read),
     thins_alone=True,
 )

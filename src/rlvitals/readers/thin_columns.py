@@ -1,6 +1,7 @@
 """Thin the points of a large text log while it is read, a chunk of its rows in memory at once."""
 
 from collections.abc import Callable, Iterable, KeysView
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.readers.formats.columns import NAN, Columns
@@ -63,22 +64,26 @@ class ThinColumns(Columns):
         return {}
 
 
-def read(
-    read_into: Callable[[Path, None, Columns], tuple[Log, Cursor]], path: Path
-) -> ThinReading | None:
-    """Read a large log with thinned columns; `read_into` is its reader's `read`.
+@dataclass(frozen=True, slots=True)
+class ThinReader:
+    """The thin reading of a reader whose `read` takes the columns to fill."""
 
-    None for a small log, and for one whose steps repeat or go back: its rows are put in order, and
-    repeated ones dropped, for which all of them are needed. Raises UnreadableLog.
-    """
-    try:
-        if path.stat().st_size < thin_read.LARGE_RUN_BYTES:
+    read_into: Callable[[Path, None, Columns], tuple[Log, Cursor]]
+
+    def __call__(self, path: Path) -> ThinReading | None:
+        """Read a large log with thinned columns.
+
+        None for a small log, and for one whose steps repeat or go back: its rows are put in order,
+        and repeated ones dropped, for which all of them are needed. Raises UnreadableLog.
+        """
+        try:
+            if path.stat().st_size < thin_read.LARGE_RUN_BYTES:
+                return None
+        except OSError:
+            return None  # reading it says so
+        columns = ThinColumns()
+        try:
+            log, cursor = self.read_into(path, None, columns)
+        except _ReadWholeError:
             return None
-    except OSError:
-        return None  # reading it says so
-    columns = ThinColumns()
-    try:
-        log, cursor = read_into(path, None, columns)
-    except _ReadWholeError:
-        return None
-    return ThinReading(log, cursor, columns.thinners)
+        return ThinReading(log, cursor, columns.thinners)

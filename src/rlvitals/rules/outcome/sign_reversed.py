@@ -5,8 +5,8 @@ A return that is proven to fall, or ends lower by more than what counts, to belo
 untrained policy earned, while the entropy of discrete actions falls too, in steps of ordinary size.
 Three things tell it from a policy that became certain too soon: three quarters of the fall had come
 while entropy was still above 75 % of its first level; at most a tenth of the later returns, none
-where neither a fall is proven nor an end below random actions, stand above the first ones; and the
-median KL per update, where it is logged, is below 0.05 nats. An error.
+where no fall is proven, stand above the first ones; and the median KL per update, where it is
+logged, is below 0.05 nats. An error.
 
 Where the environment is known and the run ends below random actions, by three times the scatter of
 its last third, and at half of its first entropy or less, which was at least half of the most, no
@@ -115,8 +115,7 @@ def _surer_of_less(trace: Trace) -> Answer:
     is_noise = pay is not None and pay.scatters is not None  # `impossible-value` says it
     if not is_worse or trend.metric != picked[0] or large or is_noise:
         return Clear()
-    is_proven = trend.state == "falling" or below_random
-    max_share_above = MAX_ABOVE_START if is_proven else 0.0
+    max_share_above = MAX_ABOVE_START if trend.state == "falling" else 0.0
     min_fall, origin = least_that_counts(trace, *picked)
     if below_random:
         min_fall, origin = 0.0, "a level below random actions"
