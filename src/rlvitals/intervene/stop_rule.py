@@ -69,13 +69,13 @@ def find_errors(diagnosis: Diagnosis) -> frozenset[str]:
 def _may_recover(trace: Trace, finding: Finding) -> bool:
     """Return True while a fall is younger than the time that the gain took, or is being made up."""
     series, sign = trace[finding.metric].finite(), up(finding.metric)
-    before, after = series.until(finding.began), series.since(finding.began)
+    rise, fall = series.until(finding.began), series.since(finding.began)
     levels, fallen_levels = (
         np.array([sign * part.mean() for part in np.array_split(values, count) if part.size])
-        for values, count in ((before.values, 10), (after.values, 8))
+        for values, count in ((rise.values, 10), (fall.values, 8))
     )
     # Nine tenths of the gain: a run may stay at its best for long.
     block = int((levels >= levels[0] + 0.9 * (levels.max() - levels[0])).argmax())
-    gain_step = int(np.array_split(before.steps, 10)[block][-1])
+    gain_step = int(np.array_split(rise.steps, 10)[block][-1])
     is_young = trace.last_step - finding.began < gain_step - trace.first_step
     return is_young or order_chance(fallen_levels) <= 0.05
