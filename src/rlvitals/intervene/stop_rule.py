@@ -71,7 +71,7 @@ def _may_recover(trace: Trace, finding: Finding) -> bool:
     series, sign = trace[finding.metric].finite(), up(finding.metric)
     rise, fall = series.until(finding.began), series.since(finding.began)
     levels, fallen_levels = (
-        np.array([sign * part.mean() for part in np.array_split(values, count) if part.size])
+        np.array([sign * piece.mean() for piece in np.array_split(values, count) if piece.size])
         for values, count in ((rise.values, 10), (fall.values, 8))
     )
     # Nine tenths of the gain: a run may stay at its best for long.
