@@ -39,7 +39,7 @@ from peers.meanings import BROKEN, COLLAPSED, CRITIC, GRADIENT, LARGE, REWARD
 import rlvitals
 from rlvitals.faults import world_runs
 from rlvitals.faults.ground_truth import Label
-from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS
+from rlvitals.faults.run_diagnosis import tracked_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 TIER_1, WORLDS, EXAMPLES = ROOT / "faults/tier-1", ROOT / "faults/tier-2", ROOT / "examples"
@@ -157,7 +157,7 @@ def _write(folder: Path, source: runs.Run | world_runs.LabelledRun | Path) -> Qu
         run, settings = source.run, source.run.settings
         world_runs.unpack(WORLDS, run, folder)
         question = Question(folder, run.name, run.fault, run.expects)
-    tracked = {key: settings[key] for key in TRACKED_SETTINGS if key in settings}
+    tracked = tracked_settings(settings)
     (folder / "config.json").write_text(json.dumps(tracked))
     for file in folder.rglob("*"):  # the run is over
         os.utime(file, (0, 0))

@@ -25,7 +25,7 @@ from rlvitals.diagnosis import engine
 from rlvitals.diagnosis.replay import prefixes
 from rlvitals.faults import folder, healthy, world_runs
 from rlvitals.faults.ground_truth import Course, Label, course, label, levels
-from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS, load, map_parallel
+from rlvitals.faults.run_diagnosis import load, map_parallel, tracked_settings
 from rlvitals.intervene.stop_rule import StopRule
 from rlvitals.rules.rate import wilson
 from rlvitals.types import Trace
@@ -122,8 +122,7 @@ def _open(run: Recorded, split: str) -> tuple[str, str, Trace]:
         return f"{run.task}/{run.name}", run.task, load(FAULTS, run)
     with tempfile.TemporaryDirectory() as scratch:
         world_runs.unpack(LIVES if split == "lives" else WORLDS, run, Path(scratch))
-        settings = {key: run.settings[key] for key in TRACKED_SETTINGS if key in run.settings}
-        trace = rlvitals.trace(Path(scratch), settings=settings)
+        trace = rlvitals.trace(Path(scratch), settings=tracked_settings(run.settings))
     return run.name, run.world, trace
 
 

@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
 from waiting import HANG_SECONDS
 
 NAMES = ("chromium", "google-chrome")
@@ -41,6 +42,12 @@ os.execv(sys.argv[3], sys.argv[3:])
 def program():
     """Where Chromium is; None where it is not installed."""
     return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+needs_browser = pytest.mark.skipif(
+    program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
+    reason="no Chromium: apt-get install chromium",
+)
 
 
 class Browser:

@@ -12,12 +12,12 @@ from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 import rlvitals
 from rlvitals import Severity, Word
 from rlvitals.faults.fault import FAILED_VERDICT
-from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS, lifecycle
+from rlvitals.faults.run_diagnosis import lifecycle, tracked_settings
 
 
 def ask(run: Given) -> list[Alarm]:
     """Diagnose the run's log."""
-    settings = {key: value for key, value in run.settings.items() if key in TRACKED_SETTINGS}
+    settings = tracked_settings(run.settings)
     trace = rlvitals.trace(run.folder / "progress.csv", settings=settings)
     diagnosis = rlvitals.diagnose(replace(trace, lifecycle=lifecycle(run.ended)))
     last = max(run.steps, default=0)

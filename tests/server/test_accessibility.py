@@ -3,20 +3,16 @@
 axe-core 4.4.3 is in `axe/` with its licence, the MPL 2.0.
 """
 
-import os
 from pathlib import Path
 
 import pytest
-from browser import Browser, program
+from browser import needs_browser
 from served import build, record, serving
 from test_run_sections import record_language
 
 from rlvitals.cli import main
 
-pytestmark = pytest.mark.skipif(
-    program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
-    reason="no Chromium: apt-get install chromium",
-)
+pytestmark = needs_browser
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 READY = (
@@ -39,22 +35,14 @@ def root(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(root, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        with serving(build(root, control=True)) as url:
-            yield url
+def address(root, module_cache):  # noqa: ARG001 - the server's environment
+    with serving(build(root, control=True)) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)
 def cache():
     """Use the cache folder of the module's server."""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,15 @@
 """The served pages in a real browser: find a failing run, zoom, watch rows come, a phone."""
 
-import os
 import shutil
 import time
 
 import pytest
-from browser import Browser, program
+from browser import needs_browser
 from served import build, record, serving, write
 
 import rlvitals
 
-pytestmark = pytest.mark.skipif(
-    program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
-    reason="no Chromium: apt-get install chromium",
-)
+pytestmark = needs_browser
 
 READY = "document.documentElement?.dataset.ready === 'yes'"
 SPIKE_ROW, LONG_ROWS = 17_001, 30_000
@@ -40,19 +36,9 @@ def root(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(root, tmp_path_factory):
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-    try:
-        with serving(build(root)) as url:
-            yield url
-    finally:
-        del os.environ["XDG_CACHE_HOME"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as opened:
-        yield opened
+def address(root, module_cache):  # noqa: ARG001 - the server's environment
+    with serving(build(root)) as url:
+        yield url
 
 
 @pytest.fixture

@@ -1,17 +1,12 @@
 """At each width no text of a page stands on another one, none is cut, none leaves the window."""
 
-import os
-
 import pytest
-from browser import Browser, program
+from browser import needs_browser
 from layout_checks import CUTS, OVERLAPS
 from served import build, record, serving
 from test_run_sections import record_language
 
-pytestmark = pytest.mark.skipif(
-    program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
-    reason="no Chromium: apt-get install chromium",
-)
+pytestmark = needs_browser
 
 READY = (
     "document.documentElement?.dataset.ready === 'yes' || document.body.dataset.page === 'problem'"
@@ -28,26 +23,18 @@ PATHS = (
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def address(tmp_path_factory, module_cache):  # noqa: ARG001 - the server's environment
     root = tmp_path_factory.mktemp("served") / "runs"
     record(root / "sweep" / "healthy")
     record(root / "sweep" / "broken", collapse=40)
     record_language(root / "language")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        with serving(build(root, control=True)) as url:
-            yield url
+    with serving(build(root, control=True)) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)
 def cache():
     """Use the cache folder of the module's server."""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as opened:
-        yield opened
 
 
 FAST = {(900, "/"), (900, "/?group=seeds")}

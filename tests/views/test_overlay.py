@@ -1,12 +1,11 @@
 """Several runs in one chart: colours by group, a band over seeds, the comparison before all."""
 
-import os
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from browser import Browser, program
+from browser import Browser, needs_browser
 from loading import MEASURED
 from reported import NOW, Elements, judged, pages, unpacked
 from waiting import HANG_SECONDS
@@ -25,10 +24,6 @@ from rlvitals.views.report.overlay_charts import ComparedRun
 
 STEPS = np.arange(0, 101)
 TALL = "document.querySelector('.answer .chart')"
-needs_browser = pytest.mark.skipif(
-    program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
-    reason="no Chromium: apt-get install chromium",
-)
 
 
 @pytest.fixture(scope="module")

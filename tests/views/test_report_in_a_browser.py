@@ -1,11 +1,10 @@
 """A report, opened in a real browser: it draws, zooms, searches, prints, complains of nothing."""
 
-import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from browser import Browser, program
+from browser import Browser, needs_browser
 from drawn import subject
 from loading import MEASURED
 from reported import EVIL, EVIL_EVENTS, EVIL_FACTS, evil, judged, long_run, told, written
@@ -15,10 +14,7 @@ from rlvitals.cli import main
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.types import Series, Trace
 
-pytestmark = pytest.mark.skipif(
-    program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
-    reason="no Chromium: apt-get install chromium",
-)
+pytestmark = needs_browser
 
 VISIBLE = "[...document.querySelectorAll('.chart')].filter(c => c.checkVisibility())"
 LINES = f"{VISIBLE}.map(c => [...c.querySelectorAll('.line')].some(l => l.getAttribute('d')))"

@@ -1,7 +1,7 @@
 """Diagnose every trace of the benchmark through the public API."""
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,14 +80,15 @@ def map_parallel(
         return tuple(pool.imap(function, arguments, chunksize=chunk))
 
 
+def tracked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a run's settings that a tracker records."""
+    return {key: settings[key] for key in TRACKED_SETTINGS if key in settings}
+
+
 def load(root: Path, run: Recorded, *, with_settings: bool = True) -> rlvitals.Trace:
     """Read a run's trace, with the settings and lifecycle that a tracker would record."""
-    logged_settings = {
-        key: value
-        for key, value in settings(run, with_settings=with_settings).items()
-        if key in TRACKED_SETTINGS
-    }
-    trace = rlvitals.trace(folder.trace(root, run), settings=logged_settings)
+    values = tracked_settings(settings(run, with_settings=with_settings))
+    trace = rlvitals.trace(folder.trace(root, run), settings=values)
     return replace(trace, lifecycle=lifecycle(run.ended))
 
 

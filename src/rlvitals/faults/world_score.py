@@ -13,7 +13,7 @@ import numpy as np
 import rlvitals
 from rlvitals.faults.folder import INDEX_NAME
 from rlvitals.faults.ground_truth import Label
-from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS, map_parallel
+from rlvitals.faults.run_diagnosis import map_parallel, tracked_settings
 from rlvitals.faults.score import WARNING, Share, share
 from rlvitals.faults.world_runs import (
     VERDICTS_BY_OUTCOME,
@@ -154,7 +154,7 @@ def _answer_all(arguments: tuple[Path, WorldRun]) -> dict[Column, Answer]:
                 column: Answer("learning") if column is Column.ALWAYS else unread
                 for column in Column
             }
-    tracked = {key: run.settings[key] for key in TRACKED_SETTINGS if key in run.settings}
+    tracked = tracked_settings(run.settings)
     env_id = {"env_id": run.settings["env_id"]}
     return {
         Column.LOG: _diagnose(trace, {}),

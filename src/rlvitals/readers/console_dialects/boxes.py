@@ -72,12 +72,12 @@ class Boxes:
     def _close(self, page: Page) -> None:
         pairs = dict(self.pairs)
         self._drop()
-        known = [
+        step_names = [
             key
             for key in (*BOX_STEPS, "Epoch", "nupdates", "steps", "EpisodesSoFar", "Iteration")
             if key in pairs
         ]
-        key = next(iter([*known, *column_guess.step_keys(pairs)]), "")
+        key = next(iter([*step_names, *column_guess.step_keys(pairs)]), "")
         step = to_step(pairs.pop(key)) if key else None
         if step is not None and pairs and _is_training(pairs):
             unit = "environment steps" if key in BOX_STEPS or key == "steps" else ""

@@ -114,13 +114,11 @@ def _no_update(trace: Trace) -> Answer:
     losses = (trace.numbers(m, 2 * MIN_OUTCOME_POINTS) for m in LEARNING_METRICS)
     zero = is_known and any(loss is not None for loss in losses)
     # A table of chosen columns has no throughput beside the returns.
-    whole = (name,) if name == EPSILON.name else (name, STEPS_PER_SECOND.name)
-    sources = [trace.measured.get(metric) for metric in whole]
+    metrics = (name,) if name == EPSILON.name else (name, STEPS_PER_SECOND.name)
+    sources = [trace.measured.get(metric) for metric in metrics]
     is_sb3 = all(source is not None and source.framework == "sb3" for source in sources)
-    is_missing = is_sb3 and LEARNING_RATE.name not in trace
-    if rows is None or not (zero or is_missing) or too_early(trace):
-        return Undecided(lacks, (UPDATES.name,))
-    if weigh.content(verdict_trend(trace)):
+    is_untrained = zero or (is_sb3 and LEARNING_RATE.name not in trace)
+    if rows is None or not is_untrained or too_early(trace) or weigh.content(verdict_trend(trace)):
         return Undecided(lacks, (UPDATES.name,))
     shows = "the loss is 0 in every row" if zero else "no row holds a number of an update"
     return Finding(

@@ -20,14 +20,7 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
         value.title for run_values in by_run for value in run_values.values if value.key
     )
     charts = [
-        _panel(
-            subjects,
-            title,
-            [
-                next((value for value in run_values.values if value.title == title), None)
-                for run_values in by_run
-            ],
-        )
+        _panel(subjects, title, [_find_value(run_values.values, title) for run_values in by_run])
         for title in titles
     ]
     if len(subjects) == 1 and (words := tuple(_besides(by_run[0]))):
@@ -52,6 +45,10 @@ def _besides(key_metrics: Crucial) -> Iterator[Words]:
     ]
     if absent:
         yield Words(f"Not logged: {', '.join(absent)}", "dim")
+
+
+def _find_value(values: Sequence[Value], title: str) -> Value | None:
+    return next((value for value in values if value.title == title), None)
 
 
 def _panel(subjects: Sequence[Subject], title: str, values: Sequence[Value | None]) -> Panel:
