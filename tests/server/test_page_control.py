@@ -169,6 +169,19 @@ def test_a_process_that_never_looks_is_ended(root, monkeypatch, name, ended_by):
     assert [event["what"] for event in events(root / name)] == ["kill"]
 
 
+def test_a_process_that_ends_without_another_row_has_ended_on_the_page(client, root):
+    program = LOOP.replace("    time.sleep(0.1)", "    time.sleep(0.1 if step < 5 else 900)")
+    with subprocess.Popen([sys.executable, "-c", program, str(root / "quiet")]) as process:
+        try:
+            until(lambda: "quiet" in client.get("/").text)
+            # All that is written has been read, and the run judged.
+            until(lambda: page_data(client, "quiet")["last"] == 5)
+            until(lambda: "stop" in page_data(client, "quiet")["control"]["requests"])
+        finally:
+            process.kill()
+    until(lambda: page_data(client, "quiet")["control"]["requests"] == [])
+
+
 SERVER = """
 import sys
 from rlvitals.cli import main

@@ -33,7 +33,7 @@ from rlvitals.server.channel import Channel
 from rlvitals.server.run_page import Extras, RunPage
 from rlvitals.settings import Settings
 from rlvitals.storage import thin_read
-from rlvitals.tracking import clock
+from rlvitals.tracking import clock, liveness
 from rlvitals.types import Log, Measured, Outline, Series, Trace
 from rlvitals.views import phrases
 from rlvitals.views.charts.chart import pack_steps, pack_values
@@ -147,6 +147,7 @@ class LiveRun:
             news = {path: new for path, new in looks.items() if new is not None}
             if not news:
                 self._notice_deletion()
+                self._notice_end()
                 return
             self._grew = time_s
             self.is_deleted = False
@@ -283,6 +284,15 @@ class LiveRun:
         if not self.is_deleted and all(file.is_missing for file in self._files.values()):
             self.is_deleted = True
             self.channel.publish("deleted", {})
+
+    def _notice_end(self) -> None:
+        """Have the run judged where its process has ended since, without another row."""
+        if self._trace is None or not self.diagnosis.trace.lifecycle.alive:
+            return
+        logs = (file.log for file in self._files.values())
+        processes = [each for log in logs if isinstance(log, Log) for each in log.processes]
+        if any(liveness.is_visible(each) and not liveness.is_running(each) for each in processes):
+            self._is_behind, self._judged_points = True, -1
 
     def _pack(self, points: Mapping[str, Series]) -> dict[str, object]:
         trace = self._trace or self.trace
