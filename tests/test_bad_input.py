@@ -302,7 +302,7 @@ def test_a_cell_that_holds_no_number_is_no_number(call, tmp_path, cell):
     assert len(series["outcome/return"]["values"]) == ROWS
 
 
-@pytest.mark.parametrize("metric", HEAD.split(",")[1:])
+@pytest.mark.parametrize("metric", sampled(HEAD.split(",")[1:], 3))
 @pytest.mark.parametrize("cell", ["1e308", "-1e308", "5e-324", "nan", "inf", "-inf"])
 def test_a_column_of_extremes_is_judged_without_a_word_of_python_s(call, tmp_path, metric, cell):
     places = (range(ROWS), range(30, ROWS), range(0, ROWS, 2))

@@ -37,6 +37,7 @@ def judged(path):
     return api.diagnose(path)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", sampled(LOGS, 12))
 def test_every_picture_is_drawn(name, real_logs, tmp_path):
     one = Subject(name, judged(real_logs / name))

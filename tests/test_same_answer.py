@@ -434,6 +434,7 @@ def test_the_text_and_the_field_are_there_once(tmp_path):
     assert "not known whether it goes on" not in over
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "log",
     [

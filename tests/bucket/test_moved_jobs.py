@@ -121,6 +121,7 @@ def test_a_machine_that_is_behind_never_replaces_what_is_newer(machines):
     assert model(first.url, 50) == second.content(50)
 
 
+@pytest.mark.soak
 def test_a_checkpoint_of_the_same_step_stays_where_it_is_as_late(machines):
     first, second, _ = machines
     first.train(15)
@@ -134,6 +135,7 @@ def test_a_checkpoint_of_the_same_step_stays_where_it_is_as_late(machines):
     assert steps_of(first.url) == [10, 20]
 
 
+@pytest.mark.soak
 def test_a_script_that_only_saves_replaces_nothing(machines):
     first, second, _ = machines
     first.train(25)
@@ -177,6 +179,7 @@ def test_without_the_bucket_a_machine_uses_its_own_checkpoints_or_stops(machines
     assert second.train(5, fresh=True) == 0
 
 
+@pytest.mark.soak
 def test_a_fetch_that_is_cut_goes_on_and_deletes_nothing(machines, monkeypatch):
     """The connection breaks at each file in turn; between the tries the machine uploads."""
     first, second, _ = machines
@@ -202,6 +205,7 @@ def test_a_fetch_that_is_cut_goes_on_and_deletes_nothing(machines, monkeypatch):
     assert second.train(5) == 20
 
 
+@pytest.mark.soak
 def test_damage_in_the_bucket_falls_back_to_the_checkpoint_before(machines):
     first, second, _ = machines
     first.train(25)

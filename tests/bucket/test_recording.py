@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 from bucket_checks import Folder, Killed, fetch, upload_all
+from effort import sampled
 
 import rlvitals
 from rlvitals.bucket import mirror_process, run_index, spool_files
@@ -97,6 +98,7 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
     assert call("runs", any_cloud, "--search", "nothing:x")[0] == 2
 
 
+@pytest.mark.soak
 def test_serve_and_follow_show_rows_of_a_bucket_as_they_arrive(cloud, tmp_path, monkeypatch):
     """Both run as processes on the URL; a row that is uploaded later appears in both."""
     folder = Folder(tmp_path / "run")
@@ -178,10 +180,13 @@ def finish_folder(path):
 
 @pytest.mark.parametrize(
     "obstacle",
-    [
-        *("hold", "segment", "manifest", "new rows", "stopped", "open"),
-        *("checkpoint", "unsealed", "held checkpoint", "lost part", "own file", "set aside"),
-    ],
+    sampled(
+        [
+            *("hold", "segment", "manifest", "new rows", "stopped", "open"),
+            *("checkpoint", "unsealed", "held checkpoint", "lost part", "own file", "set aside"),
+        ],
+        3,
+    ),
 )
 def test_spool_files_that_the_bucket_does_not_confirm_stay(finished, obstacle):
     folder, store, uploader = finished
@@ -275,6 +280,7 @@ def test_checkpoints_leave_the_spool_once_the_bucket_has_them(tmp_path, monkeypa
     pytest.fail("more files are removed than are cut")
 
 
+@pytest.mark.soak
 def test_a_spool_that_is_deleted_by_half_loses_and_doubles_nothing(finished, tmp_path, monkeypatch):
     """Each removal is the last before a kill, in turn; the folder is then uploaded again."""
     folder, store, _ = finished

@@ -81,6 +81,7 @@ for step in range(100):
     assert recorded.endswith(b"\nrlvitals: the output beyond this line is not recorded\n")
 
 
+@pytest.mark.soak
 def test_what_a_recorded_training_prints_is_not_kept_beside(tmp_path):
     script = "import wandb\nprint('step=1 reward=3')\nwandb.init()\nprint('step=2 reward=3')\n"
     script += "wandb.log({'reward': 1.0})\nwandb.finish()"

@@ -870,6 +870,7 @@ def killed(folder, count, seed=0, enough=None):
     return broken
 
 
+@pytest.mark.soak
 @forks
 def test_killed_at_random_moments_the_target_has_whole_checkpoints_alone(tmp_path):
     assert killed(tmp_path, 300, enough=4) == 4

@@ -513,6 +513,7 @@ def killed(folder, count, seed=0, enough=None):
     return half
 
 
+@pytest.mark.soak
 @forks
 def test_killed_at_random_moments_an_archive_and_a_folder_are_whole_or_not_there(tmp_path):
     assert killed(tmp_path, 300, enough=8) == 8

@@ -67,6 +67,7 @@ def test_a_checkpoint_that_was_saved_is_there_and_whole(disk):
     assert count > 60
 
 
+@pytest.mark.soak
 def test_a_checkpoint_that_a_trainer_wrote_and_we_sealed_is_there_and_whole(disk):
     run = disk / "disk" / "out"
     with power_cut.recorded(disk / "disk") as tape:
@@ -154,6 +155,7 @@ def test_packing_loses_no_row(disk):
         assert rows(disk / "left" / "one") == logged
 
 
+@pytest.mark.soak
 def test_a_backup_that_was_reported_as_complete_brings_the_run_back(disk, tmp_path):
     run = recorded_run(tmp_path / "one")
     target = disk / "disk" / "backups" / "one"

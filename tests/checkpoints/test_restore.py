@@ -318,6 +318,7 @@ def killed(folder, count, seed=0, enough=None):
     return half
 
 
+@pytest.mark.soak
 @forks
 def test_killed_at_random_moments_the_folder_is_whole_or_not_there(tmp_path):
     assert killed(tmp_path, 150, enough=6) >= 6

@@ -75,6 +75,7 @@ def test_a_folder_that_holds_checkpoints_alone_is_a_run(call, tmp_path):
     assert "  Total steps: 40\n" in (tmp_path / "out" / "summary.txt").read_text()
 
 
+@pytest.mark.soak
 def test_runs_that_are_compared_share_every_picture(call, tmp_path):
     runs = [trainer_state(tmp_path / mode, mode) for mode in ("psr", "nsr", "w_reinforce")]
     code, out, _ = call(
@@ -222,6 +223,7 @@ def test_the_crucial_view_is_one_picture_and_one_page(trained, call, tmp_path):
     assert (code, "a view has its own pictures" in errors) == (2, True)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("there", "asked"),
     [

@@ -129,6 +129,7 @@ def test_it_trains_and_says_how_to_go_on(tmp_path, capsys):
     assert main([*few, "--replicas", "1"]) == 2
 
 
+@pytest.mark.soak
 def test_demonstrations_are_collected_and_cloned(tmp_path, capsys):
     file = tmp_path / "demos.npz"
     argv = ["--policies", "lor", "random", "--steps", "20", "--loads", "0.5", "2", "--envs", "4"]
@@ -233,6 +234,7 @@ def test_a_quick_test_whose_return_is_not_finite_fails():
         conclusion([-323.0, float("nan")])
 
 
+@pytest.mark.soak
 def test_the_last_line_of_a_quick_test_is_about_its_own_evaluations(tmp_path, capsys):
     argv = ["train", "ppo", "--quick-test", *TINY, "--evaluation-interval", "64"]
     assert main([*argv, "--output-dir", str(tmp_path)]) == 0

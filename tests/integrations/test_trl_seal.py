@@ -96,6 +96,7 @@ def test_resumed_where_it_saves_it_ends_to_the_bit_as_it_would_have(base, tmp_pa
         )
 
 
+@pytest.mark.soak
 def test_killed_with_sigkill_and_run_again_it_ends_the_same(base, tmp_path, capfd):
     straight, out = tmp_path / "straight", tmp_path / "out"
     options = {"num_iterations": 2, "beta": 0.04}
@@ -111,6 +112,7 @@ def test_killed_with_sigkill_and_run_again_it_ends_the_same(base, tmp_path, capf
     assert forked.state(out / end) == forked.state(straight / end)
 
 
+@pytest.mark.soak
 def test_a_later_epoch_has_its_own_order_of_the_data(base, tmp_path, capsys):
     options = {"per_device_train_batch_size": 32, "max_steps": 19, "save_steps": 17}  # 8 an epoch
     straight = tmp_path / "straight"

@@ -76,6 +76,7 @@ def test_steps_count_as_theirs_do():
     assert rows(only()) == [*expected, (13, {"a": 7})]
 
 
+@pytest.mark.soak
 def test_steps_of_the_real_one_are_the_same(tmp_path):
     """The same calls, read from W&B's own file."""
     for module, keywords in ((real, {"mode": "offline", "dir": str(tmp_path)}), (wandb, {})):

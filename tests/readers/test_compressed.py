@@ -169,6 +169,7 @@ def test_blocks_of_zstd_before_a_cut_are_read(tmp_path):
     assert len(read_log(path).series["loss"]) > 10_000
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_flipped_bits_never_give_a_wrong_number(tmp_path, suffix):
     rng = log_checks.chance_of(1)

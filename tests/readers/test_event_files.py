@@ -276,6 +276,7 @@ def test_a_record_within_a_record_is_no_record(folder):
     assert list(read(folder, damaged).series) == ["outer"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("length", [12, 40, 4000])
 def test_headers_without_records_end_in_time(folder, length):
     """Each header is valid and none of the records it promises is there: the search is bounded."""

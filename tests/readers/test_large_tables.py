@@ -141,6 +141,7 @@ def test_small_packed_and_shared_tables_are_read_whole(tmp_path, monkeypatch):
     assert select.reader_of(packed).read_thin is None
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize(
     ("reader", "write"),

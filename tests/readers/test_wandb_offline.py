@@ -234,6 +234,7 @@ def check_flips(path, data, rounds, seed=0):
     assert lost > rounds * 0.9
 
 
+@pytest.mark.soak
 def test_2000_flipped_bits_never_give_a_wrong_number(tmp_path):
     data, _ = leveldb.framed(leveldb.WANDB, run_of(12))
     check_flips(tmp_path / "run-x.wandb", data, 2000)

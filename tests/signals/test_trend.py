@@ -12,6 +12,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 SERIES = st.lists(st.floats(-1e6, 1e6), min_size=12, max_size=60).map(np.array)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("samples", cases([30, 100, 500], [30, 60, 100, 200, 500, 2000]))
 @pytest.mark.parametrize("memory", cases([0, 0.8, 0.95], [0, 0.5, 0.8, 0.9, 0.95, 0.98]))
 def test_false_alarms_stay_below_seven_percent_on_ar1(noise, memory, samples):
@@ -21,6 +22,7 @@ def test_false_alarms_stay_below_seven_percent_on_ar1(noise, memory, samples):
     assert alarms <= 0.07 * runs
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("samples", cases([30, 100, 500], [30, 60, 100, 200, 500, 2000]))
 def test_false_alarms_stay_below_seven_percent_on_a_moving_average(moving_average, samples):
     found = [trend(x) for x in moving_average(100, samples, 1000)]

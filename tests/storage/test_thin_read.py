@@ -50,6 +50,7 @@ def add_in_pieces(series, sizes):
     return thinner.series()
 
 
+@pytest.mark.soak
 @settings(max_examples=cases(15, 100), deadline=None)
 @given(
     st.integers(4, 120_000),

@@ -301,6 +301,7 @@ def test_events_at_each_step_are_thinned_and_late_ones_are_there(tmp_path, monke
     assert len(run._thinning._counts) <= 52
 
 
+@pytest.mark.soak
 @both_ways
 def test_sixteen_threads_flat_out_lose_nothing(tmp_path):
     run, count = rlvitals.start(tmp_path, strict=False), 20_000

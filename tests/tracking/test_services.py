@@ -111,6 +111,7 @@ def test_wandb(recorded):
     assert table["data"] == [[27, "a", 0.5], [27, None, 1.0]]
 
 
+@pytest.mark.soak
 def test_without_an_account_wandb_is_kept_offline_and_says_so(tmp_path):
     pytest.importorskip("wandb")
     program = (
@@ -227,6 +228,7 @@ def test_a_sink_that_fails_is_told_at_first_and_at_the_end(tmp_path, caplog, mon
     assert last.endswith(" times)")
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 def test_nobody_is_asked_for_a_key_of_wandb(tmp_path):
     """W&B's own `init` asks at a terminal, and waits for an answer."""

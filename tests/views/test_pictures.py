@@ -96,6 +96,7 @@ def _ticks(axis):
     return {text for tick in ticks for text in (tick.label1, tick.label2)}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("names", sampled(GROUPS, 3), ids=lambda names: "+".join(names)[:60])
 def test_no_text_is_cut_off_or_lies_over_another(names):
     for figure in FIGURES:

@@ -293,6 +293,7 @@ def test_a_link_unfolds_what_it_leads_to(shown):
     page.until("document.querySelector('#run1 .more').open")
 
 
+@pytest.mark.soak
 @pytest.mark.real_logs
 def test_every_chart_of_other_people_s_logs_is_drawn(browser, real_logs, tmp_path, capsys):
     path = tmp_path / "all.html"
@@ -321,6 +322,7 @@ def test_the_browser_tells_of_errors(browser, tmp_path):
     assert "x.invalid" in readout
 
 
+@pytest.mark.soak
 def test_ranks_are_drawn_as_bands_with_the_outlier_named(shown):
     page = shown(judged("made", diagnose(ranks(64, slow=[7]))), height=6000)
     title = "c.textContent.includes('Seconds per step on')"

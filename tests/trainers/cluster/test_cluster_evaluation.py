@@ -127,6 +127,7 @@ def test_the_sentence_compares_with_the_best_in_each_and_says_when_nothing_can_b
     assert "10.0% below that of lor, and a p95 latency of 5.00 s, 0.0% above that" in one
 
 
+@pytest.mark.soak
 def test_heterogeneous_replicas_are_where_scheduling_matters():
     found = evaluate_all(baselines(), envs=16, steps=900)
     mean = {name: each[0].mean for name, each in found.items()}

@@ -22,6 +22,7 @@ def begun(config, batch=16, seed=0):
     return cluster, rng
 
 
+@pytest.mark.soak
 def test_the_share_of_time_up_and_the_lengths_are_those_of_the_settings():
     # So seldom that the last one up, which does not fail, plays no part.
     failures = {"mean_time_to_failure": 4.0, "mean_time_to_repair": 0.8}
@@ -60,6 +61,7 @@ def test_one_replica_always_stays_up():
     assert least == 1
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", baselines())
 def test_no_request_is_routed_to_a_replica_that_is_down_and_none_disappears(name):
     cluster, rng = begun(failing(load=1.1, queue_limit=6))

@@ -106,6 +106,7 @@ def test_requests_are_conserved_and_no_limit_is_broken(config, seed):
         assert (replicas.clock >= cluster.now[:, None])[busy].all()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", sampled(["poisson", "gamma", "trace"], 3))
 def test_both_backends_give_the_same_bits(kind, tmp_path):
     trace = ""
@@ -137,6 +138,7 @@ def test_both_backends_give_the_same_bits(kind, tmp_path):
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
+@pytest.mark.soak
 @settings(max_examples=cases(5, 15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(config=configs(), seed=st.integers(0, 1000))
 def test_both_backends_agree_on_any_cluster(config, seed):
@@ -198,6 +200,7 @@ def test_clusters_of_a_batch_do_not_touch_each_other():
     assert not np.array_equal(one[2], two[2])
 
 
+@pytest.mark.soak
 def test_latency_grows_with_load_and_refusals_begin_beyond_capacity():
     means, refused = [], []
     for load in (0.4, 0.7, 1.4):

@@ -32,6 +32,7 @@ def logits(policy, ids):
         return policy.model(torch.tensor([ids])).logits[0].double()
 
 
+@pytest.mark.soak
 def test_greedy_takes_the_likeliest_token_of_each_forward_pass(policy):
     found = generate.greedy(policy, ROWS)
     for row, text, ids in zip(ROWS, found.completions, found.ids, strict=True):

@@ -306,6 +306,7 @@ def _left(out, tiny, said):
     }  # fmt: skip
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", sampled(sorted(LEFT), 12))
 def test_a_training_leaves_something_else(name, left):
     value, beside = LEFT[name]
@@ -441,6 +442,7 @@ def _rlhf_left(out, base, said):
     }
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", sampled(sorted(RLHF_LEFT), 16))
 def test_an_rlhf_training_leaves_something_else(name, rlhf_left):
     value, beside = RLHF_LEFT[name]

@@ -128,6 +128,7 @@ def test_a_training_logs_its_checks_and_is_the_same_without_them(tmp_path):
     assert debug.count("Images: ") == 1
 
 
+@pytest.mark.soak
 def test_a_resumed_training_checks_no_more_often(tmp_path):
     charts(tmp_path, training__max_steps=2).run()
     charts(tmp_path, training__max_steps=4).run()

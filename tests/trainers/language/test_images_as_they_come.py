@@ -155,6 +155,7 @@ def test_a_column_without_images_is_named(kind, tmp_path):
         load(tmp_path / "rows.jsonl")
 
 
+@pytest.mark.soak
 def test_a_training_and_an_evaluation_see_all_of_them(tmp_path, capsys):
     files = good() | {name: content for name, (content, _) in bad().items()}
     place, run = tmp_path / "data", tmp_path / "run"

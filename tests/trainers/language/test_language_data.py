@@ -68,6 +68,7 @@ def digits(question):
     return [int(one) for one in question["prompt"].removesuffix("=").split("+")]
 
 
+@pytest.mark.soak
 def test_no_sum_that_is_held_out_is_trained_on_in_any_order_of_its_digits():
     kept = sums_task.held_out(10_000)
     drawn = Counter(one["prompt"] for one in sums_task.questions(100 * 10_000, 0))
@@ -483,6 +484,7 @@ def test_every_size_is_drawn_and_charts_differ(pixels):
     assert len({one.image.tobytes() for one in drawn}) == 12
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("pixels", [48, 160])
 def test_answers_of_every_kind_occur(pixels):
     drawn = [chart_task.chart(2, index, pixels=pixels) for index in range(200)]

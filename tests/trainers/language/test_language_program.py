@@ -140,6 +140,7 @@ CHECKPOINT = {
 }  # fmt: skip
 
 
+@pytest.mark.soak
 def test_the_tree_of_a_training_is_the_guides(tmp_path, monkeypatch):
     from rlvitals.cli import main
 
@@ -307,6 +308,7 @@ def flipped(folder):
     (folder / "model.safetensors").write_bytes(held)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("spoil", sampled([cut, emptied, flipped], 3))
 def test_moved_and_its_newest_checkpoint_spoilt_it_goes_on_from_the_one_before(
     finished, tmp_path, spoil
@@ -361,6 +363,7 @@ def test_asked_to_stop_it_saves_and_stops(tiny, tmp_path, monkeypatch):
     assert max(saved) == row(tmp_path, "step")[-1] < 4000
 
 
+@pytest.mark.soak
 def test_another_number_of_processes_goes_on_and_says_what_is_lost(finished, tmp_path):
     def two(rank, out):
         train(out, "nsr", **SAID, training__batch_size=4, training__max_steps=12)
@@ -461,6 +464,7 @@ def test_or_ends_it_where_that_is_asked_for(tiny, tmp_path):
     assert rlvitals.diagnose(tmp_path).verdict.word.value == "failed"
 
 
+@pytest.mark.soak
 def test_a_step_with_nothing_to_learn_moves_no_weight_where_it_is_skipped(tiny, tmp_path):
     """Adam's momentum moves them else: right at first, then never again."""
     turns = {"rewards__functions": ("trained:turns",), "rewards__correctness": "turns"}
@@ -477,6 +481,7 @@ def test_a_step_with_nothing_to_learn_moves_no_weight_where_it_is_skipped(tiny, 
     assert sum("nothing to learn from, skipped" in line for line in said(tmp_path / "skips")) == 2
 
 
+@pytest.mark.soak
 def test_the_console_shows_each_generation_or_one_now_and_then(tiny, tmp_path, capsys):
     def shown(out, seconds):
         train(out, "nsr", tiny, **SAID, monitoring__console_seconds=seconds)

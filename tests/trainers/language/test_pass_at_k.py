@@ -47,6 +47,7 @@ def test_it_is_unbiased_where_the_simple_formula_is_not():
     assert abs((1 - (1 - right / n) ** k).mean() - truth) > 10 * error
 
 
+@pytest.mark.soak
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     rng = np.random.default_rng(1)
     chances = rng.beta(0.5, 1.0, 100_000)  # of all questions there are: some hard, some easy

@@ -128,6 +128,7 @@ def test_parameters_are_those_of_the_model_that_is_loaded(name, lora, folder, tm
         assert {name: one.dtype for name, one in made.model.named_parameters()} == dtypes
 
 
+@pytest.mark.soak
 def test_config_json_is_enough(folder, tmp_path, capsys):
     """No tokenizer, no processor, no weights: prompts and images are assumed, and that is said."""
     (tmp_path / "config.json").write_bytes((folder("qwen2.5-vl") / "config.json").read_bytes())
@@ -139,6 +140,7 @@ def test_config_json_is_enough(folder, tmp_path, capsys):
     assert longer["parts"]["KV cache"] > plan["parts"]["KV cache"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", sampled(list(vision_families.FAMILIES), 11))
 def test_every_family_that_reads_images_is_planned(name, folder, capsys):
     plan = planned(capsys, "nsr", "--vlm-name", str(folder(name)), "--chart-pixels", "56")
@@ -150,6 +152,7 @@ def test_every_family_that_reads_images_is_planned(name, folder, capsys):
 # -- what an update takes -------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_parts_follow_the_settings(capsys):
     common = ("grpo", "--vlm-name", "tiny-lm")
     plan = planned(capsys, *common)
@@ -302,6 +305,7 @@ def test_a_clock_that_ticks_slowly_measures_a_fast_operation(monkeypatch):
 # -- beside what was used -------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("mode", ["nsr", "rlhf"])
 def test_a_training_says_what_it_used_beside_its_plan(mode, folder, tmp_path, monkeypatch, capsys):
     import rlvitals
@@ -351,6 +355,7 @@ def test_usage_is_the_mean_time_after_the_first_update(monkeypatch):
     assert measured.measure().seconds == 3.0
 
 
+@pytest.mark.soak
 def test_usage_is_of_the_memory_that_was_held_since():
     # A process of its own: the peak of this one may be of an earlier test.
     program = """
@@ -367,6 +372,7 @@ print(measured.measure().memory)
     assert printed == "None" or 0.9e8 < int(printed) < 3e8
 
 
+@pytest.mark.soak
 def test_speed_is_measured_at_the_width_of_the_model_s_own_layers(folder, monkeypatch, capsys):
     sides, rates = [], device.rates
 

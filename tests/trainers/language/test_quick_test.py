@@ -78,6 +78,7 @@ def test_a_rise_a_fall_and_chance_are_told_apart(gained, lost, begin, numbers):
     assert comparison(gained, lost).sentence() == f"{begin}: {numbers}"
 
 
+@pytest.mark.soak
 def test_the_first_and_the_newest_policy_answer_the_same_questions(run):
     asked = compare(run.folder, questions=10)
     assert asked.steps == 2
@@ -131,6 +132,7 @@ def test_a_damaged_run_is_no_whole_test(run, tmp_path, broken):
     assert not all_ran
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("function", "code"), [("accuracy_reward", 0), ("trained:raising", 1)])
 def test_the_command_ends_with_the_line(function, code, tmp_path, capsys):
     where = ("--output-dir", str(tmp_path / "run"))
@@ -140,6 +142,7 @@ def test_the_command_ends_with_the_line(function, code, tmp_path, capsys):
     assert last.startswith("Quick test: all parts ran" if code == 0 else "Quick test: not all")
 
 
+@pytest.mark.soak
 def test_rlhf_ends_with_the_line_too(tmp_path, capsys):
     short = ("--quick-test", "--total-episodes", "32", "--batch-size", "16", "--held-out", "16")
     warm = ("--warm-start-steps", "40", "--report-to", "none")

@@ -158,6 +158,7 @@ def test_at_first_what_is_expected_is_what_is_paid_on_average(whiten):
     assert later.values[:, 0].std() > 0
 
 
+@pytest.mark.soak
 def test_a_policy_learns_to_stop_early_at_a_price():
     means = {}
     for kl_coef in (0.0, 1.0):

@@ -50,6 +50,7 @@ def test_killed_and_resumed_is_bit_for_bit_what_never_stopped(tmp_path, whole):
     assert programs.last(tmp_path) == programs.last(whole)
 
 
+@pytest.mark.soak
 def test_adapters_are_resumed_bit_for_bit_too(tmp_path):
     programs.run(tmp_path / "whole", programs.ALL, **LORA)
     programs.cut_short(tmp_path / "cut", {**programs.ALL, **LORA}, 3)
@@ -61,6 +62,7 @@ def test_adapters_are_resumed_bit_for_bit_too(tmp_path):
     assert "model.safetensors" not in found
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("damage", sampled(["cut", "emptied", "flipped"], 3))
 def test_a_broken_newest_checkpoint_falls_back_to_the_one_before(tmp_path, whole, damage):
     programs.cut_short(tmp_path, programs.ALL, 5)
@@ -120,6 +122,7 @@ def test_a_warm_start_is_told_and_so_is_how_long_the_training_is(tmp_path, capfd
     assert rlvitals.trace(tmp_path).budget.steps == 6
 
 
+@pytest.mark.soak
 def test_minibatches_that_are_all_skipped_are_told_by_what_skips_them(tmp_path):
     """The mean ratio of a first minibatch is 1."""
     programs.run(tmp_path, **LONGER, **{"rlhf.ratio_threshold": 1e-9})
@@ -131,6 +134,7 @@ def test_minibatches_that_are_all_skipped_are_told_by_what_skips_them(tmp_path):
     assert "first-update-off" not in {rule.name for rule, _ in found.findings}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("function", "first"), [("none_right", "constant-reward"), ("raising", "judge-outage")]
 )
@@ -144,6 +148,7 @@ def test_rewards_that_tell_nothing_are_named_first(tmp_path, function, first):
     assert not roots & {"reference-kl-out-of-range", "first-update-off"}
 
 
+@pytest.mark.soak
 def test_a_run_at_its_end_is_left_as_it_is_and_can_be_taken_further(tmp_path):
     programs.run(tmp_path)
     before = programs.last(tmp_path)
@@ -169,6 +174,7 @@ def during(made, at, act):
     made.ppo.iterate = then
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("what", ["save", "stop"])
 def test_it_can_be_asked_to_save_and_to_stop(tmp_path, what):
     made = programs.training(tmp_path, **{"checkpointing.save_steps": 50})

@@ -255,6 +255,7 @@ def test_an_answer_is_short_and_a_tag_one_token(made):
         assert len(tokenizer(tag).input_ids) == 1
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("noise", "share"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1 - vlm.HARMLESS_SHARE)]
 )
@@ -288,6 +289,7 @@ def sees(model, processor, count):
     return np.mean([accuracy_reward.score(Sample(one[0]["content"], row)) for one, row in pairs])
 
 
+@pytest.mark.soak
 def test_no_chart_that_is_held_out_is_taught_or_trained_on():
     """By its table, whatever the question, the axis, the colours, and the kind of the chart."""
 

@@ -127,6 +127,7 @@ def test_what_it_says_depends_on_the_image(name, folder):
     assert not torch.equal(first, other)
 
 
+@pytest.mark.soak
 @every()
 def test_an_update_moves_the_adapters(name, trained):
     first, second = (load_file(trained(name) / f"checkpoint-{n}" / ADAPTERS) for n in (1, 2))
@@ -148,6 +149,7 @@ def test_what_is_saved_is_whole_and_reads_again(name, folder, trained):
     assert all(torch.equal(before[key], after[key]) for key in before)
 
 
+@pytest.mark.soak
 @every()
 def test_a_resumed_training_ends_as_one_that_never_stopped(name, folder, trained, tmp_path):
     assert train(folder(name), tmp_path, 1) == 0

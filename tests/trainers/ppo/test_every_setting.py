@@ -331,6 +331,7 @@ def trained(folder, said):
     }
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", sampled(sorted(KEYS.keys() - APART), 20))
 def test_a_setting_changes_something(name, left):
     value, beside = CASES.get(name, (None, {}))

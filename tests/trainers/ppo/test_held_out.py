@@ -44,6 +44,7 @@ def test_the_training_is_bit_for_bit_what_it_is_without(tmp_path, said):
     assert one == two
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("said", sampled([SERVED, PLAYED], 2), ids=["cluster", "episodes"])
 def test_killed_and_resumed_it_says_what_it_says_of_a_run_that_never_stopped(tmp_path, said):
     programs.run(tmp_path / "whole", said)
@@ -123,6 +124,7 @@ def test_every_baseline_can_be_asked_for():
 # -- the best checkpoint --------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("ranked", "metric"), [("auto", "latency"), ("eval_return", "return")])
 def test_the_best_checkpoint_is_the_one_that_was_evaluated_best(tmp_path, capsys, ranked, metric):
     """However seldom a checkpoint is due: what was evaluated is there to be kept."""

@@ -43,6 +43,7 @@ def trained(tmp_path):
     return evaluate.load(tmp_path)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("replicas", [2, 4, 7])
 def test_a_policy_moves_to_another_size_and_scores_each_replica_alike(trained, replicas):
     moved = evaluate.on_other_cluster(trained, {"replicas": replicas, "load": 0.9})
@@ -69,6 +70,7 @@ def test_a_moved_policy_is_evaluated_beside_schedulers_of_its_new_cluster(traine
     assert found["lor"] == (expected,)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["network.shared_scorer", "network.shared_normaliser"])
 def test_a_policy_that_fits_its_own_size_alone_is_refused(tmp_path, name):
     programs.run(tmp_path, programs.CLUSTER, **{name: False})

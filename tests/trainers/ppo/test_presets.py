@@ -70,6 +70,7 @@ def test_a_section_that_is_no_table_is_still_refused(tmp_path):
         config_of("--config", str(file))
 
 
+@pytest.mark.soak
 def test_cartpole_is_solved_and_said_to_be(tmp_path):
     # A third of the preset's steps: `make soak` makes all.
     made = trained(tmp_path, "CartPole-v1", **{"training.seed": 1, "training.total_steps": 40_000})

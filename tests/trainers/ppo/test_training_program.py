@@ -146,6 +146,7 @@ def test_chunks_are_counted_logged_and_told(tmp_path):
     assert "[PPO:warmstart]" not in (tmp_path / "chunk_2.log").read_text()
 
 
+@pytest.mark.soak
 def test_a_failed_chunk_is_marked_and_goes_on_without_counting_twice(tmp_path):
     programs.run(tmp_path / "whole", CHUNKED)
     cut_short(tmp_path / "cut", CHUNKED, 100, RuntimeError)
@@ -208,6 +209,7 @@ def test_chunks_need_checkpoints(tmp_path):
 # -- warm start -----------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_weights_from_elsewhere_are_what_a_run_begins_with(tmp_path):
     programs.run(tmp_path / "first", programs.CLUSTER)
     file = tmp_path / "first" / "pretrained_actor.safetensors"
