@@ -67,7 +67,6 @@ for _ in range(2):
 """
 
 
-@pytest.mark.soak
 def test_the_hyperparameters_of_stable_baselines3_are_recorded(tmp_path):
     done = run(tmp_path, SB3)
     assert done.returncode == 0, done.stderr
@@ -155,7 +154,6 @@ again.close()
 """
 
 
-@pytest.mark.soak
 def test_numbers_logged_to_two_trackers_are_recorded_once(tmp_path):
     done = run(tmp_path, WITHOUT_TORCH + SEVERAL, TRACKIO_DIR=str(tmp_path / "trackio"))
     assert done.returncode == 0, done.stderr

@@ -88,7 +88,6 @@ def path(tmp_path):
     return path
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("name", ["lightning_logs", "fabric/lightning_logs"])
 def test_it_is_what_a_table_s_reader_finds(written, name):
     path = written / name / "version_0" / "metrics.csv"

@@ -64,7 +64,6 @@ def greedy(folder, rows, tokenizer):
     return right
 
 
-@pytest.mark.soak
 def test_each_checkpoint_is_judged_by_its_own_weights(run):
     tokenizer = AutoTokenizer.from_pretrained(run / models.BASE_FOLDER)
     places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / models.BASE_FOLDER}
