@@ -22,6 +22,10 @@ stays where it was, within 0.15 nats, the policy does not answer to it: it is no
 rewards are tiny. A warning unless the outcome improves or holds its best, or the critic learned
 nothing.
 
+A value loss above 1e6 beside an explained variance within 0.01 of 0 leaves a shared gradient clip
+to the critic: with a KL as small as above and no sample clipped that is a warning even of an
+outcome that rises, as it may creep up for long. Returns are too large for the critic to reach.
+
 ## Why it matters
 A policy that does not move does not learn. A KL of zero looks like perfect stability.
 
@@ -39,14 +43,10 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 - Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients".
 """
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals.metrics.absence import describe_absence
-from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, ENTROPY_COEF_LOSS
+from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
@@ -66,11 +66,9 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.shapes import last_stretch_below
-from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, standing, way_share
+from rlvitals.rules.unmoved import find_starved_policy, find_unanswered_temperature
 from rlvitals.rules.untaught import ENTROPY_SPAN_BOUND, MAX_CHANGED_ACTIONS, no_movement
-from rlvitals.rules.untrained import find_constant_error
-from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
@@ -83,76 +81,16 @@ MIN_CLIP_ORIGIN = "default: a twentieth of the lower end of 0.1-0.3"
 MIN_CONTROL_LEARNING_RATE = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
 )
-# Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
-# gradient clip then leaves the policy a thousandth.
 
 
 def check(trace: Trace) -> Answer:
     """Judge the second half of the run: a slow start is none of this rule's business."""
-    return _by_rate(trace) or _by_sum(trace) or _by_temperature(trace) or _by_updates(trace)
-
-
-@dataclass(frozen=True, slots=True)
-class _EntropyExcess:
-    """Entropy of a SAC policy above its target, where the loss of alpha tells it."""
-
-    steps: NDArray[np.int64]  # [n]
-    alpha: Array  # [n]
-    values: Array  # [n], nats
-
-
-def _entropy_excess(trace: Trace) -> _EntropyExcess | None:
-    alpha = trace.numbers(ENTROPY_COEF.name, 2 * MIN_OUTCOME_POINTS)
-    loss = trace.numbers(ENTROPY_COEF_LOSS.name, 2 * MIN_OUTCOME_POINTS)
-    source = trace.measured.get(ENTROPY_COEF_LOSS.name)
-    if alpha is None or loss is None or source is None or source.framework != "sb3":
-        return None
-    steps, alpha_rows, loss_rows = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
-    alphas = alpha.values[alpha_rows]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_alpha = np.log(alphas)
-        # Nearer to 0, the loss over log alpha is noise.
-        usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)
-    if np.count_nonzero(usable) < 2 * MIN_OUTCOME_POINTS:
-        return None
-    excess = loss.values[loss_rows][usable] / log_alpha[usable]
-    return _EntropyExcess(steps[usable], alphas[usable], excess)
-
-
-def _by_temperature(trace: Trace) -> Finding | None:
-    """Find a policy of SAC whose entropy stands still while the bonus for it fades."""
-    excess = _entropy_excess(trace)
-    if excess is None or too_early(trace):
-        return None
-    levels = [float(np.median(values)) for values in np.array_split(excess.values, 6)]
-    first_alpha, last_alpha = (float(alpha) for alpha in excess.alpha[[0, -1]])
-    # In healthy runs whose alpha falls so far, entropy changes by 0.8 nats at least.
-    bound = Bound(0.15, "default: nats, between the medians of six parts of the run")
-    is_constant = max(levels) - min(levels) <= bound.value
-    has_faded = math.log(first_alpha / last_alpha) >= 2.0
-    if not (has_faded and is_constant) or weigh.content(verdict_trend(trace)):
-        return None
-    if isinstance(find_constant_error(trace), Finding):
-        return None  # a policy has nothing to follow where the critic learned nothing
-    return Finding(
-        f"updates do not move the policy: alpha falls from {first_alpha:.3g} to "
-        f"{last_alpha:.3g}, and the policy's entropy stays {levels[0]:.3g} to "
-        f"{levels[-1]:.3g} nats above its target",
-        severity=Severity.WARNING,
-        metric=ENTROPY_COEF_LOSS.name,
-        began=int(excess.steps[0]),
-        ended=int(excess.steps[-1]),
-        observed=max(levels) - min(levels),
-        bound=bound,
-        limit_on_curve=False,
-        causes=(
-            "the policy's weights are not trained: not in the optimiser, or detached",
-            "rewards are so small that the entropy bonus is all that counts",
-        ),
-        remedies=(
-            "compare the policy's weights before and after an update",
-            "scale rewards up, or start alpha lower",
-        ),
+    return (
+        _by_rate(trace)
+        or _by_sum(trace)
+        or find_unanswered_temperature(trace)
+        or find_starved_policy(trace, MIN_UPDATE_KL.bound(trace, MIN_KL_ORIGIN))
+        or _by_updates(trace)
     )
 
 

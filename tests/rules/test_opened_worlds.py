@@ -1,0 +1,99 @@
+"""Mechanisms found by reading the opened worlds, each beside what is healthy."""
+
+from dataclasses import replace
+
+import made_traces as made
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.rules.policy.updates_hardly_move import RULE as HARDLY_MOVE
+from rlvitals.rules.rule import Finding, Severity
+from rlvitals.types import Lifecycle, Measured, Profile
+
+ROWS = 60
+
+
+def over(profile=Profile.CONTROL_PPO, settings=(), **metrics):
+    trace = made.trace(profile, **metrics)
+    measured = {name: Measured("made", name, "") for name in trace.series}
+    return replace(
+        trace, measured=measured, lifecycle=Lifecycle(ended=True), settings=dict(settings)
+    )
+
+
+def starved(**changes):
+    """PPO whose rewards are 1,000 times too large: the value loss takes the gradient's norm."""
+    given_metrics = {
+        "outcome__return": 100.0 * made.rising(ROWS),
+        "policy__approx_kl": 8e-6 * (1 + 0.3 * made.noise(ROWS, 1)),
+        "policy__clip_fraction": np.zeros(ROWS),
+        "value__loss": 3e7 * (1 + 0.2 * made.noise(ROWS, 2)),
+        "value__explained_variance": 2e-4 * made.noise(ROWS, 3),
+    }
+    return over(**{**given_metrics, **changes})
+
+
+def test_a_value_loss_that_leaves_the_policy_no_gradient_is_a_warning_although_returns_rise():
+    answer = HARDLY_MOVE.ask(starved())
+    assert isinstance(answer, Finding)
+    assert answer.severity is Severity.WARNING
+    assert "if slowly" in answer.counter[0]
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        {"value__explained_variance": np.linspace(0.0, 0.8, ROWS)},  # the critic gets there
+        {"value__loss": np.full(ROWS, 4e4)},  # returns of -1,300 that healthy runs have
+        {"policy__clip_fraction": np.full(ROWS, 0.02)},
+        {"policy__approx_kl": np.full(ROWS, 6e-4)},
+    ],
+)
+def test_large_returns_alone_starve_no_policy(healthy):
+    answer = HARDLY_MOVE.ask(starved(**healthy))
+    assert not (isinstance(answer, Finding) and answer.severity >= Severity.WARNING)
+
+
+def stopped(rest_kl=0.0):
+    """A policy that learns, and whose learning rate is 0 from the first sixth on."""
+    learning = np.arange(ROWS) < ROWS // 6
+    level = np.where(learning, np.linspace(20, 380 * 6, ROWS).clip(max=180), 180.0)
+    return over(
+        outcome__return=level + 30.0 * made.noise(ROWS, 4),
+        optimiser__learning_rate=np.where(learning, 1e-3, 0.0),
+        policy__approx_kl=np.where(learning, 0.01, rest_kl),
+        exploration__entropy=np.where(learning, np.linspace(1.1, 0.5, ROWS), 1.0),
+    )
+
+
+def test_what_was_gained_before_the_updates_ended_is_a_plateau():
+    assert diagnose(stopped()).verdict.word is Word.PLATEAU
+    # A rate that a console rounds to 0 still moves the policy.
+    finding = next((c for c in diagnose(stopped(0.005)).every if c.rule.name == "plateau"), None)
+    assert finding is None
+
+
+def test_a_rise_that_ended_by_half_of_the_steps_is_a_plateau_however_few_rows_follow():
+    steps = np.r_[np.linspace(100, 3000, 15), np.linspace(3500, 7500, 6)].astype(int)
+    values = np.r_[np.linspace(0.0, 0.21, 15), [0.22, 0.18, 0.2, 0.2, 0.18, 0.19]]
+    trace = over(Profile.OFF_POLICY, outcome__return=values)
+    series = replace(trace["outcome/return"], steps=steps)
+    level = replace(trace, series={"outcome/return": series})
+    assert diagnose(level).verdict.word is Word.PLATEAU
+    rising = replace(series, values=np.linspace(0.0, 0.4, 21))
+    assert diagnose(replace(trace, series={"outcome/return": rising})).verdict.word is Word.LEARNING
+
+
+@given(st.floats(5.0, 400.0), st.floats(0.01, 100.0))
+def test_a_return_that_repeats_its_best_has_converged_only_where_the_ceiling_is_known(level, scale):
+    climb = level * (1 - np.exp(-np.arange(ROWS) / 6.0))
+    climb[ROWS // 2 :] = level
+    trace = over(outcome__return=scale * climb)
+    if scale * level != 1:
+        assert diagnose(trace).verdict.word is not Word.CONVERGED
+    goal = over(outcome__return=climb / level)  # one goal that pays 1
+    assert diagnose(goal).verdict.word is Word.CONVERGED
