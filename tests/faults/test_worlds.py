@@ -201,6 +201,16 @@ def test_expected_names_are_rules():
     assert sum(fault.blind for fault in FAULTS) * 3 >= len(FAULTS)
 
 
+def test_a_negated_reward_is_decidable_only_where_its_environment_is_known():
+    from worlds.fault_table import FAULTS, decidable
+
+    negated = next(fault for fault in FAULTS if fault.name == "reward-sign")
+    assert decidable(negated, "sb3-ppo", "CartPole-v1") == "settings"
+    assert decidable(negated, "sb3-ppo", "Landing") == "no"
+    wrong_way = next(fault for fault in FAULTS if fault.name == "advantage-sign")
+    assert decidable(wrong_way, "sb3-ppo", "Landing") == "log"
+
+
 def test_the_plan_deals_faults_that_a_world_can_have():
     from worlds.fault_table import FAULTS, applies
     from worlds.world_table import GROUPS, plan

@@ -9,12 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.root_cause import flat, group_by_cause
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.metrics.metric import Bound
+from rlvitals.rules.outcome.sign_reversed import RULE as SIGN
 from rlvitals.rules.policy.updates_hardly_move import RULE as HARDLY_MOVE
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.types import Lifecycle, Measured, Profile
 
 ROWS = 60
+
+
+def warned(rule, trace):
+    answer = rule.ask(trace)
+    return isinstance(answer, Finding) and answer.severity >= Severity.WARNING
 
 
 def over(profile=Profile.CONTROL_PPO, settings=(), **metrics):
@@ -54,8 +62,7 @@ def test_a_value_loss_that_leaves_the_policy_no_gradient_is_a_warning_although_r
     ],
 )
 def test_large_returns_alone_starve_no_policy(healthy):
-    answer = HARDLY_MOVE.ask(starved(**healthy))
-    assert not (isinstance(answer, Finding) and answer.severity >= Severity.WARNING)
+    assert not warned(HARDLY_MOVE, starved(**healthy))
 
 
 def stopped(rest_kl=0.0):
@@ -97,3 +104,67 @@ def test_a_return_that_repeats_its_best_has_converged_only_where_the_ceiling_is_
         assert diagnose(trace).verdict.word is not Word.CONVERGED
     goal = over(outcome__return=climb / level)  # one goal that pays 1
     assert diagnose(goal).verdict.word is Word.CONVERGED
+
+
+def surer(returns, last_entropy=0.95):
+    """REINFORCE on four actions whose policy gets surer; `returns` are close to the least."""
+    entropy = (
+        np.linspace(1.38, last_entropy, len(returns)) - 0.002 * made.noise(len(returns), 6) ** 2
+    )
+    return over(outcome__return=returns, exploration__entropy=entropy)
+
+
+@given(st.floats(-50.0, 50.0), st.floats(0.1, 100.0))
+def test_a_small_fall_in_order_beside_a_surer_policy_is_a_wrong_sign(offset, scale):
+    fall = -4.0 + 1.2 * np.exp(-np.arange(ROWS) / 12.0) + 0.08 * made.noise(ROWS, 9)
+    assert warned(SIGN, surer(offset + scale * fall))
+    assert not warned(SIGN, surer(offset - scale * fall))
+
+
+def test_a_flat_return_beside_a_surer_policy_is_no_wrong_sign():
+    flagged = [warned(SIGN, surer(-4.0 + 0.3 * made.noise(ROWS, seed))) for seed in range(200)]
+    assert sum(flagged) <= 2
+    fall = -4.0 + 1.2 * np.exp(-np.arange(ROWS) / 12.0) + 0.08 * made.noise(ROWS, 9)
+    assert not warned(SIGN, surer(fall, last_entropy=1.37))  # it is as random as at first
+
+
+def test_a_reward_that_is_constant_since_a_collapse_is_its_consequence():
+    rng = np.random.default_rng(0)
+    lost = np.where(np.arange(300) < 60, rng.random(300) < np.arange(300) / 60, 1.0)
+    lost[200:260] = rng.random(60) < 0.3
+    lost[260:] = 0.0
+    cases = diagnose(over(Profile.OFF_POLICY, outcome__return=lost)).cases
+    assert cases[0].rule.name == "return-collapse"
+    assert "constant-reward" in {c.rule.name for c in cases[0].symptoms}
+
+
+def finding(began, known, severity=Severity.WARNING):
+    return Finding("x", severity, "outcome/return", began, 100, 0.0, Bound(0.0, "x"), known=known)
+
+
+def rule(name, *explained_by):
+    return replace(SIGN, name=name, explained_by=explained_by)
+
+
+def test_no_finding_is_lost_where_three_explain_each_other_in_a_ring():
+    ring = (
+        (rule("return-collapse", "policy-loss-flat", "constant-reward"), finding(10, 50)),
+        (rule("policy-loss-flat", "constant-reward"), finding(40, 90)),
+        (rule("constant-reward", "return-collapse"), finding(60, 70)),
+    )
+    cases = group_by_cause(ring)
+    names = [case.rule.name for root in cases for case in flat(root)]
+    assert sorted(names) == sorted(rule.name for rule, _ in ring)
+
+
+def test_a_useless_critic_is_as_grave_as_the_fall_that_follows_it():
+    trace = over(
+        Profile.OFF_POLICY,
+        outcome__return=np.linspace(-50, -60, ROWS) + 0.2 * made.noise(ROWS, 2),
+        outcome__episode_length=np.full(ROWS, 30.0),
+        value__loss=14.0 + made.noise(ROWS, 3),
+        value__q_mean=np.linspace(0.5, 0.0, ROWS),
+    )
+    diagnosis = diagnose(trace)
+    assert diagnosis.cases[0].rule.name == "critic-explains-nothing"
+    assert "no-learning" in {case.rule.name for case in diagnosis.cases[0].symptoms}

@@ -59,10 +59,12 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
     """Put each finding under the one that explains it best; rank what is left.
 
     A cause explains a symptom only if it began before the symptom could be known, give or take
-    `slack` steps: what sets in during a rollout is logged at its end. A note explains nothing
-    graver than a note, a weak cause (see `causes`) nothing graver than itself. Of several causes
-    the deepest is taken: no weak one, one that no other of them explains, then the one that began
-    first, then the graver, then the one its rule names first.
+    `slack` steps: what sets in during a rollout is logged at its end. A loss of the outcome
+    explains what may as well be its cause, such as a constant reward, if that began once the loss
+    was known. A note explains nothing graver than a note, a weak cause (see `causes`) nothing
+    graver than itself. Of several causes the deepest is taken: no weak one, one that no other of
+    them explains, then the one that began first, then the graver, then the one its rule names
+    first.
     """
     evidence = _Evidence({rule.name: (rule, finding) for rule, finding in findings}, slack)
     parent = {
@@ -70,6 +72,9 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
         for rule, finding in findings
         if (plausible := evidence.plausible(rule, finding))
     }
+    for name, cause in tuple(parent.items()):
+        if cause in causes.OUTCOME_RULES and name in _above(cause, parent):
+            del parent[name]  # what the outcome explains may explain it by a detour
 
     def grow(rule: Rule, finding: Finding) -> Case:
         below = tuple(grow(*pair) for pair in findings if parent.get(pair[0].name) == rule.name)
@@ -77,6 +82,15 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
         return replace(case, alternatives=_alternatives(case, evidence))
 
     return _rank_roots([grow(*pair) for pair in findings if pair[0].name not in parent], slack)
+
+
+def _above(name: str, parent: Mapping[str, str]) -> set[str]:
+    """Return the causes of a finding, the causes of these and so on."""
+    above: set[str] = set()
+    while (cause := parent.get(name)) is not None and cause not in above:
+        above.add(cause)
+        name = cause
+    return above
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +103,17 @@ class _Evidence:
     def plausible(self, rule: Rule, finding: Finding) -> tuple[str, ...]:
         """Name the findings that may be the cause of one, in its rule's order."""
         names = [name for name in rule.explained_by if name in self.by_name]
-        return tuple(name for name in names if not self.against(name, finding))
+        return tuple(name for name in names if not self.against(name, rule, finding))
 
-    def against(self, name: str, symptom: Finding) -> str:
+    def against(self, name: str, symptom_rule: Rule, symptom: Finding) -> str:
         """Say why a finding cannot be the cause of another; empty where it may be."""
-        cause = self.by_name[name][1]
+        cause_rule, cause = self.by_name[name]
         by_then = symptom.known if symptom.known >= 0 else symptom.ended
-        if cause.began > by_then + self.slack:
+        # Where either may follow from the other, an outcome explains what set in once it was known.
+        is_mutual = symptom_rule.name in cause_rule.explained_by
+        if is_mutual and name in causes.OUTCOME_RULES and symptom.began <= cause.known:
+            return f"it was known at {cause.known:,}, when this had set in"
+        if cause.began > by_then + (0 if is_mutual else self.slack):
             return f"it set in at {cause.began:,}, when this was detectable already"
         required = symptom.severity if name in causes.WEAK_CAUSE_RULES else Severity.WARNING
         if cause.severity < min(symptom.severity, required):
@@ -127,7 +145,7 @@ def _alternatives(case: Case, evidence: _Evidence) -> tuple[Alternative, ...]:
             if name not in evidence.by_name or name in inside or name in met:
                 continue
             rule, finding = evidence.by_name[name]
-            ruled_out = evidence.against(name, entry.finding)
+            ruled_out = evidence.against(name, entry.rule, entry.finding)
             reason = ruled_out or _lower(finding, case.finding, evidence.slack)
             rank = (bool(ruled_out), -finding.severity, finding.began, len(met))
             met[name] = (rank, Alternative(rule, finding, reason))

@@ -24,7 +24,7 @@ from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing, way_share
 from rlvitals.signals.rolling import rolling_median
 from rlvitals.signals.trend import trend
-from rlvitals.types import Series, Trace
+from rlvitals.types import Profile, Series, Trace
 
 EXPLAINED_FACTOR = 3.0  # x the least explained variance: median of the last third
 HIGH_EV = 0.5  # of five updates: reached by chance, too, so it clears no critic
@@ -174,9 +174,13 @@ def _finding(
         trend = verdict_trend(trace)  # what is said is of the whole run, as the verdict is
     evidence, counter = weigh.sides(trend)
     metric, series, level = curve
+    # A policy that does what the critic says: as grave as the fall of the outcome that it explains.
+    follows = trace.profile is Profile.OFF_POLICY and verdict_trend(trace).state == "falling"
+    stalled = Severity.ERROR if follows else Severity.WARNING
+    severity = weigh.severity(trend, stalled=stalled)
     return Finding(
         summary,
-        severity=Severity.WARNING if ends_far(trace) else weigh.severity(trend),
+        severity=max(severity, Severity.WARNING) if ends_far(trace) else severity,
         metric=metric,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
