@@ -12,9 +12,12 @@ from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.root_cause import flat, group_by_cause
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.metrics.metric import Bound
+from rlvitals.rules.data.frozen_metric import RULE as FROZEN
+from rlvitals.rules.outcome.return_collapse import RULE as COLLAPSE
 from rlvitals.rules.outcome.sign_reversed import RULE as SIGN
 from rlvitals.rules.policy.updates_hardly_move import RULE as HARDLY_MOVE
 from rlvitals.rules.rule import Finding, Severity
+from rlvitals.rules.value.value_loss_explosion import RULE as VALUE_LOSS
 from rlvitals.types import Lifecycle, Measured, Profile
 
 ROWS = 60
@@ -168,3 +171,44 @@ def test_a_useless_critic_is_as_grave_as_the_fall_that_follows_it():
     diagnosis = diagnose(trace)
     assert diagnosis.cases[0].rule.name == "critic-explains-nothing"
     assert "no-learning" in {case.rule.name for case in diagnosis.cases[0].symptoms}
+
+
+def stale(**changes):
+    """PPO that trains on its first rollout again and again: the KL is the distance from it."""
+    metrics = {
+        "outcome__return": made.flat(ROWS),
+        "policy__approx_kl": np.linspace(0.01, 0.015, ROWS) * (1 + 0.03 * made.noise(ROWS, 1)),
+        "value__loss": 6.0 * (1 + 0.03 * made.noise(ROWS, 2)),
+        "value__explained_variance": 0.001 + 3e-4 * made.noise(ROWS, 3),
+        "exploration__entropy": np.linspace(0.688, 0.678, ROWS),
+    }
+    return over(**{**metrics, **changes})
+
+
+@pytest.mark.parametrize("returns", [made.flat(ROWS), made.rising(ROWS, 36.0)])
+def test_a_kl_that_grows_in_order_while_the_policy_stays_is_of_one_rollout(returns):
+    assert warned(FROZEN, stale(outcome__return=returns))
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        {"policy__approx_kl": 0.01 * np.exp(0.4 * made.noise(ROWS, 4))},
+        {"value__loss": 6.0 * np.exp(0.4 * made.noise(ROWS, 5))},
+        {"exploration__entropy": np.linspace(0.688, 0.5, ROWS)},
+        {"policy__approx_kl": 0.01 * (1 + 0.03 * made.noise(ROWS, 1))},  # it does not grow
+    ],
+)
+def test_fresh_rollouts_scatter_or_move_the_policy(healthy):
+    assert not warned(FROZEN, stale(**healthy))
+
+
+@pytest.mark.parametrize(("value_began", "first"), [(60, "return-collapse"), (40, "value-loss")])
+def test_a_value_loss_that_jumps_after_the_return_fell_is_its_consequence(value_began, first):
+    found = (
+        (COLLAPSE, finding(50, 70, Severity.ERROR)),
+        (VALUE_LOSS, finding(value_began, 80, Severity.ERROR)),
+    )
+    cases = group_by_cause(found, slack=5)
+    assert cases[0].rule.name.startswith(first)
+    assert len(cases) == 1

@@ -60,11 +60,11 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
 
     A cause explains a symptom only if it began before the symptom could be known, give or take
     `slack` steps: what sets in during a rollout is logged at its end. A loss of the outcome
-    explains what may as well be its cause, such as a constant reward, if that began once the loss
-    was known. A note explains nothing graver than a note, a weak cause (see `causes`) nothing
-    graver than itself. Of several causes the deepest is taken: no weak one, one that no other of
-    them explains, then the one that began first, then the graver, then the one its rule names
-    first.
+    explains what may as well be its cause, such as a constant reward or a value loss that jumps,
+    if that began later. A note explains nothing graver than a note, a weak cause (see `causes`)
+    nothing graver than itself. Of several causes the deepest is taken: no weak one, one that no
+    other of them explains, then the one that began first, then the graver, then the one its rule
+    names first.
     """
     evidence = _Evidence({rule.name: (rule, finding) for rule, finding in findings}, slack)
     parent = {
@@ -82,6 +82,16 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
         return replace(case, alternatives=_alternatives(case, evidence))
 
     return _rank_roots([grow(*pair) for pair in findings if pair[0].name not in parent], slack)
+
+
+def _turn(mechanism: Rule, outcome: Finding) -> int:
+    """Return the step from which on a mechanism follows from an outcome that it may cause.
+
+    A critic errs as soon as the outcome changes; a mean over a hundred episodes is constant only
+    once these are over.
+    """
+    at_once = mechanism.name in causes.AT_ONCE_RULES or outcome.known < 0
+    return outcome.began if at_once else outcome.known
 
 
 def _above(name: str, parent: Mapping[str, str]) -> set[str]:
@@ -109,11 +119,12 @@ class _Evidence:
         """Say why a finding cannot be the cause of another; empty where it may be."""
         cause_rule, cause = self.by_name[name]
         by_then = symptom.known if symptom.known >= 0 else symptom.ended
-        # Where either may follow from the other, an outcome explains what set in once it was known.
         is_mutual = symptom_rule.name in cause_rule.explained_by
-        if is_mutual and name in causes.OUTCOME_RULES and symptom.began <= cause.known:
-            return f"it was known at {cause.known:,}, when this had set in"
-        if cause.began > by_then + (0 if is_mutual else self.slack):
+        if is_mutual and name in causes.OUTCOME_RULES:
+            turn = _turn(symptom_rule, cause)
+            if symptom.began <= turn:
+                return f"it shows from {turn:,} on, when this had set in"
+        elif cause.began > (_turn(cause_rule, symptom) if is_mutual else by_then + self.slack):
             return f"it set in at {cause.began:,}, when this was detectable already"
         required = symptom.severity if name in causes.WEAK_CAUSE_RULES else Severity.WARNING
         if cause.severity < min(symptom.severity, required):

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL
@@ -19,6 +20,7 @@ from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS, Q_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.gains import order_chance
 from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing, way_share
@@ -224,5 +226,42 @@ def repeats_errors(trace: Trace, logged: Mapping[str, Series], length: int) -> F
         observed=scatter,
         bound=bound,
         limit_on_curve=False,
+        causes=SAME_ROLLOUT,
+    )
+
+
+def keeps_its_distance(logged: Mapping[str, Series], length: int, most: float) -> Finding | None:
+    """Find a KL that grows in order beside a policy that stays uniform: of one rollout's policy.
+
+    `most` is the largest entropy. Updates by fresh rollouts scatter, and updates that keep one way
+    change the entropy. In healthy runs whose entropy stays, the KL changes by 30 % from row to row.
+    """
+    kl, loss, entropy = (logged.get(m.name) for m in (APPROX_KL, LOSS, ENTROPY))
+    if kl is None or loss is None or entropy is None or len(kl) < length:
+        return None
+    if kl.values.min() <= 0 or loss.values.min() <= 0 or float(np.median(kl.values)) < 1e-3:
+        return None
+    bound = Bound(0.1, "default: from row to row")
+    kl_scatter, loss_scatter = (
+        float(np.median(np.abs(np.diff(np.log(series.values))))) for series in (kl, loss)
+    )
+    first, last = (
+        float(np.median(v)) for v in (entropy.values[:3], entropy.values[-FIRST_LOSSES:])
+    )
+    is_open = first >= 0.9 * most and abs(last - first) <= 0.05 * first
+    levels = np.array([block.mean() for block in np.array_split(kl.values, 10)])
+    if max(kl_scatter, loss_scatter) > bound.value or not is_open or order_chance(levels) > 0.01:
+        return None
+    return Finding(
+        f"KL grows from {levels[0]:.2g} to {levels[-1]:.2g} nats, by {kl_scatter:.1%} from row to "
+        f"row, while entropy stays {first:.3g} to {last:.3g}: it is the distance from one policy",
+        severity=Severity.WARNING,
+        metric=APPROX_KL.name,
+        began=int(kl.steps[0]),
+        ended=int(kl.steps[-1]),
+        observed=kl_scatter,
+        bound=bound,
+        limit_on_curve=False,
+        evidence=(f"the value loss changes by {loss_scatter:.1%} from row to row",),
         causes=SAME_ROLLOUT,
     )
