@@ -212,3 +212,19 @@ def test_a_value_loss_that_jumps_after_the_return_fell_is_its_consequence(value_
     cases = group_by_cause(found, slack=5)
     assert cases[0].rule.name.startswith(first)
     assert len(cases) == 1
+
+
+def gainless(losses, framework="skrl", returns=None):
+    returns = 16.0 + 5.0 * made.noise(ROWS, 3) if returns is None else returns
+    trace = over(outcome__return=returns, policy__loss=losses)
+    measured = {"policy/loss": Measured(framework, "Loss / Policy loss", "")}
+    return replace(trace, measured=measured)
+
+
+def test_a_mean_policy_loss_of_zero_is_a_policy_that_hardly_moves():
+    zero = 3e-5 * made.noise(ROWS, 1)
+    assert warned(HARDLY_MOVE, gainless(zero))
+    assert not warned(HARDLY_MOVE, gainless(zero, returns=made.rising(ROWS)))
+    assert not warned(HARDLY_MOVE, gainless(100 * zero))
+    # Spinning Up logs the loss before the first step.
+    assert not warned(HARDLY_MOVE, gainless(zero, "spinning-up"))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY_COEF, ENTROPY_COEF_LOSS
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
@@ -124,5 +125,41 @@ def find_starved_policy(trace: Trace, limit: Bound) -> Finding | None:
         remedies=(
             "scale or normalise rewards, so that returns lie between about -100 and 100",
             "lower {value_coef} or split the optimisers",
+        ),
+    )
+
+
+def find_gainless_updates(trace: Trace) -> Finding | None:
+    """Find a mean of PPO's policy loss over all epochs that is as good as 0.
+
+    With normalised advantages it is minus what an update gains, in standard deviations of the
+    advantage, and 0 for a policy that stays. A loss that is logged before the first step is 0 too,
+    so that the trainer has to be one that logs the mean.
+    """
+    loss = trace.numbers(POLICY_LOSS.name, 2 * MIN_OUTCOME_POINTS)
+    source = trace.measured.get(POLICY_LOSS.name)
+    if loss is None or source is None or source.framework != "skrl" or too_early(trace):
+        return None
+    # In healthy runs of four trainers nine in ten losses reach 0.004 at least, in size.
+    bound = Bound(1e-4, "default: sd of the advantage")
+    largest = float(np.percentile(np.abs(loss.values), 90.0))
+    if largest >= bound.value or weigh.content(verdict_trend(trace)):
+        return None
+    return Finding(
+        f"updates hardly move the policy: nine in ten policy losses lie within {largest:.1e} of 0, "
+        "each the mean over all epochs of an update",
+        severity=Severity.WARNING,
+        metric=POLICY_LOSS.name,
+        began=int(loss.steps[0]),
+        ended=int(loss.steps[-1]),
+        observed=largest,
+        bound=bound,
+        causes=(
+            "the policy's weights are not trained, or hardly: learning rate, gradient clipping",
+            "advantages near zero: a constant reward or a dead signal",
+        ),
+        remedies=(
+            "check max_grad_norm and {learning_rate}",
+            "check that the optimiser holds the policy's weights",
         ),
     )

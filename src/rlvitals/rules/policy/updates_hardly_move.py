@@ -22,6 +22,10 @@ stays where it was, within 0.15 nats, the policy does not answer to it: it is no
 rewards are tiny. A warning unless the outcome improves or holds its best, or the critic learned
 nothing.
 
+The policy loss of PPO, where it is the mean over all epochs of an update (skrl), is what the update
+gains, in standard deviations of the advantage: nine in ten within 1e-4 of 0 are a warning unless
+the outcome improves or holds its best.
+
 A value loss above 1e6 beside an explained variance within 0.01 of 0 leaves a shared gradient clip
 to the critic: with a KL as small as above and no sample clipped that is a warning even of an
 outcome that rises, as it may creep up for long. Returns are too large for the critic to reach.
@@ -50,6 +54,7 @@ from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
@@ -67,7 +72,11 @@ from rlvitals.rules.rule import (
 )
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, standing, way_share
-from rlvitals.rules.unmoved import find_starved_policy, find_unanswered_temperature
+from rlvitals.rules.unmoved import (
+    find_gainless_updates,
+    find_starved_policy,
+    find_unanswered_temperature,
+)
 from rlvitals.rules.untaught import ENTROPY_SPAN_BOUND, MAX_CHANGED_ACTIONS, no_movement
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
@@ -89,6 +98,7 @@ def check(trace: Trace) -> Answer:
         _by_rate(trace)
         or _by_sum(trace)
         or find_unanswered_temperature(trace)
+        or find_gainless_updates(trace)
         or find_starved_policy(trace, MIN_UPDATE_KL.bound(trace, MIN_KL_ORIGIN))
         or _by_updates(trace)
     )
@@ -296,7 +306,15 @@ def _finding(
 RULE = Rule(
     name="updates-hardly-move",
     needs=(),
-    needs_any=(APPROX_KL, CLIP_FRACTION, LEARNING_RATE, ENTROPY, GRAD_NORM, ENTROPY_COEF),
+    needs_any=(
+        APPROX_KL,
+        CLIP_FRACTION,
+        LEARNING_RATE,
+        ENTROPY,
+        GRAD_NORM,
+        ENTROPY_COEF,
+        POLICY_LOSS,
+    ),
     at_least=10,
     check=check,
     doc=__doc__,
