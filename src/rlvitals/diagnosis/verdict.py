@@ -119,8 +119,10 @@ def _ceiling_is_a_guess(trace: Trace, trend: Standing) -> bool:
     A policy that always does the same earns the same, too: with the sign of the reward wrong, say.
     One goal that pays 1 and shares of success have a ceiling of their own.
     """
-    named = environment(trace) is not None or any(name in trace for name in SHARE_OUTCOMES)
-    return trend.metric.endswith("return") and not named and trend.last != 1
+    is_known = environment(trace) is not None or any(name in trace for name in SHARE_OUTCOMES)
+    if is_known or not trend.metric.endswith("return"):
+        return False
+    return float(trace[trend.metric].finite().values.max()) != 1
 
 
 def _min_severity(label: Word) -> Severity:
