@@ -73,7 +73,7 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
         if (plausible := evidence.plausible(rule, finding))
     }
     for name, cause in tuple(parent.items()):
-        if cause in causes.OUTCOME_RULES and name in _above(cause, parent):
+        if cause == causes.COLLAPSE_RULE and name in _above(cause, parent):
             del parent[name]  # what the outcome explains may explain it by a detour
 
     def grow(rule: Rule, finding: Finding) -> Case:
@@ -84,14 +84,9 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
     return _rank_roots([grow(*pair) for pair in findings if pair[0].name not in parent], slack)
 
 
-def _turn(mechanism: Rule, outcome: Finding) -> int:
-    """Return the step from which on a mechanism follows from an outcome that it may cause.
-
-    A critic errs as soon as the outcome changes; a mean over a hundred episodes is constant only
-    once these are over.
-    """
-    at_once = mechanism.name in causes.AT_ONCE_RULES or outcome.known < 0
-    return outcome.began if at_once else outcome.known
+def _turn(name: str, collapse: Finding) -> int:
+    """Return the last step at which a rule's finding is no consequence of a collapse."""
+    return collapse.began if causes.CONSEQUENCES[name] else collapse.known
 
 
 def _above(name: str, parent: Mapping[str, str]) -> set[str]:
@@ -113,18 +108,21 @@ class _Evidence:
     def plausible(self, rule: Rule, finding: Finding) -> tuple[str, ...]:
         """Name the findings that may be the cause of one, in its rule's order."""
         names = [name for name in rule.explained_by if name in self.by_name]
+        if rule.name in causes.CONSEQUENCES and causes.COLLAPSE_RULE in self.by_name:
+            names.append(causes.COLLAPSE_RULE)
         return tuple(name for name in names if not self.against(name, rule, finding))
 
     def against(self, name: str, symptom_rule: Rule, symptom: Finding) -> str:
         """Say why a finding cannot be the cause of another; empty where it may be."""
-        cause_rule, cause = self.by_name[name]
+        cause = self.by_name[name][1]
         by_then = symptom.known if symptom.known >= 0 else symptom.ended
-        is_mutual = symptom_rule.name in cause_rule.explained_by
-        if is_mutual and name in causes.OUTCOME_RULES:
-            turn = _turn(symptom_rule, cause)
-            if symptom.began <= turn:
+        latest_step = by_then + self.slack
+        if name == causes.COLLAPSE_RULE and symptom_rule.name in causes.CONSEQUENCES:
+            if symptom.began <= (turn := _turn(symptom_rule.name, cause)):
                 return f"it shows from {turn:,} on, when this had set in"
-        elif cause.began > (_turn(cause_rule, symptom) if is_mutual else by_then + self.slack):
+        elif name in causes.CONSEQUENCES and symptom_rule.name == causes.COLLAPSE_RULE:
+            latest_step = _turn(name, symptom)
+        if cause.began > latest_step:
             return f"it set in at {cause.began:,}, when this was detectable already"
         required = symptom.severity if name in causes.WEAK_CAUSE_RULES else Severity.WARNING
         if cause.severity < min(symptom.severity, required):

@@ -90,7 +90,7 @@ class WorldRun:
         return float(np.mean(self.truth[-FINAL_EVALUATIONS:])) if self.truth else float("nan")
 
     @property
-    def final_paid(self) -> float:
+    def training_return(self) -> float:
         """The true return of the last training episodes; NaN where none ended."""
         late = [value for value in self.paid[-FINAL_EVALUATIONS:] if math.isfinite(value)]
         return float(np.mean(late)) if late else math.nan
@@ -186,7 +186,7 @@ class _Reference:
     worst: float  # of the ends of those that learned
     way: float  # from start to end
     margin: float  # below the worst: what a run must lose to be broken
-    min_paid: float  # of training episodes, that is as good as healthy runs earn
+    min_training_return: float  # of training episodes, that is as good as healthy runs earn
     is_solved: bool  # from the start
 
 
@@ -204,13 +204,13 @@ def _reference(healthy: Sequence[WorldRun]) -> _Reference | None:
         return None
     learned = [final for final in finals if is_solved or final - start >= LEARNED_GAIN * way]
     margin = max(0.15 * way, scatter)  # below the worst healthy run
-    min_paid = _min_paid([run for run in healthy if run.final in learned])
-    return _Reference(start, usual, min(learned), way, margin, min_paid, is_solved)
+    min_training_return = _min_training_return([run for run in healthy if run.final in learned])
+    return _Reference(start, usual, min(learned), way, margin, min_training_return, is_solved)
 
 
-def _min_paid(learned: Sequence[WorldRun]) -> float:
+def _min_training_return(learned: Sequence[WorldRun]) -> float:
     """Return what training must earn at the end: 15 % of its own gain below the worst run."""
-    finals = [run.final_paid for run in learned]
+    finals = [run.training_return for run in learned]
     starts = [next((v for v in run.paid if math.isfinite(v)), math.nan) for run in learned]
     return min(finals) - 0.15 * float(np.median(finals) - np.median(starts))
 
@@ -222,7 +222,9 @@ def _label(run: WorldRun, reference: _Reference) -> LabelledRun:
     reached = run.final >= reference.worst - reference.margin
     # The episodes of an evaluation are the same each time and others in the next run: their luck is
     # not in the scatter. What hundreds of training episodes earned tells it from harm.
-    reached = reached or (outcome is Outcome.LEARNED and run.final_paid >= reference.min_paid)
+    reached = reached or (
+        outcome is Outcome.LEARNED and run.training_return >= reference.min_training_return
+    )
     harmed = outcome in {Outcome.CRASHED, Outcome.CUT} or not reached
     return LabelledRun(run, outcome, Label.BROKEN if harmed or run.proven else Label.BENIGN)
 

@@ -1,4 +1,4 @@
-"""A critic that is at the end of a run what it was at first, and updates that see one rollout.
+"""A critic or a policy that is at the end what it was at first, and updates that see one rollout.
 
 Even a critic that cannot tell states apart learns the mean of the returns, and its loss falls. Of
 124 healthy runs of PPO and A2C the value loss kept three tenths of its first level in 48, and all
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.metrics.catalogue.policy import APPROX_KL
+from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS, Q_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
@@ -264,4 +265,82 @@ def keeps_its_distance(logged: Mapping[str, Series], length: int, most: float) -
         limit_on_curve=False,
         evidence=(f"the value loss changes by {loss_scatter:.1%} from row to row",),
         causes=SAME_ROLLOUT,
+    )
+
+
+def find_starved_policy(trace: Trace, limit: Bound) -> Finding | None:
+    """Find updates of less than `limit` nats beside a large value loss that explains nothing."""
+    # Normalised advantages keep the policy's gradient near 1, the value loss's is its root: where
+    # both share a clipped norm the policy is left a thousandth.
+    min_loss = 1e6
+    names = (APPROX_KL.name, LOSS.name, EXPLAINED_VARIANCE.name)
+    kl, loss, explained = (trace.numbers(name, MIN_CRITIC_UPDATES) for name in names)
+    if kl is None or loss is None or explained is None or too_early(trace):
+        return None
+    if "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", ""):
+        return None
+    late_kl, late_loss = (float(np.median(s.values[len(s) // 2 :])) for s in (kl, loss))
+    clipped = trace.numbers(CLIP_FRACTION.name)
+    moves = late_kl > limit.value or (clipped is not None and np.median(clipped.values) > 0)
+    explains = float(np.percentile(np.abs(explained.values), 90.0)) > 0.01
+    if moves or explains or late_loss <= min_loss:
+        return None
+    trend = standing(trace)
+    if trend.state == "at its ceiling":
+        return None
+    rises = (f"{trend.sentence}, if slowly",) if weigh.content(trend) else ()
+    return Finding(
+        f"updates hardly move the policy: KL per update is {late_kl:.1e} nats beside a value loss "
+        f"of {late_loss:.2g} (medians of the second half), and the critic explains nothing",
+        severity=Severity.WARNING,
+        metric=APPROX_KL.name,
+        began=int(kl.steps[0]),
+        ended=int(kl.steps[-1]),
+        observed=late_kl,
+        bound=limit,
+        counter=rises,
+        causes=(
+            "rewards are far too large: the value loss uses up the gradient's clipped norm",
+            "returns are not normalised, and lie beyond what the critic's steps can reach",
+        ),
+        remedies=(
+            "scale or normalise rewards, so that returns lie between about -100 and 100",
+            "lower {value_coef} or split the optimisers",
+        ),
+    )
+
+
+def find_gainless_updates(trace: Trace) -> Finding | None:
+    """Find a mean of PPO's policy loss over all epochs that is as good as 0.
+
+    With normalised advantages it is minus what an update gains, in standard deviations of the
+    advantage, and 0 for a policy that stays. A loss that is logged before the first step is 0 too,
+    so that the trainer has to be one that logs the mean.
+    """
+    loss = trace.numbers(POLICY_LOSS.name, MIN_CRITIC_UPDATES)
+    source = trace.measured.get(POLICY_LOSS.name)
+    if loss is None or source is None or source.framework != "skrl" or too_early(trace):
+        return None
+    # In healthy runs of four trainers nine in ten losses reach 0.004 at least, in size.
+    bound = Bound(1e-4, "default: sd of the advantage")
+    largest = float(np.percentile(np.abs(loss.values), 90.0))
+    if largest >= bound.value or weigh.content(verdict_trend(trace)):
+        return None
+    return Finding(
+        f"updates hardly move the policy: nine in ten policy losses lie within {largest:.1e} of 0, "
+        "each the mean over all epochs of an update",
+        severity=Severity.WARNING,
+        metric=POLICY_LOSS.name,
+        began=int(loss.steps[0]),
+        ended=int(loss.steps[-1]),
+        observed=largest,
+        bound=bound,
+        causes=(
+            "the policy's weights are not trained, or hardly: learning rate, gradient clipping",
+            "advantages near zero: a constant reward or a dead signal",
+        ),
+        remedies=(
+            "check max_grad_norm and {learning_rate}",
+            "check that the optimiser holds the policy's weights",
+        ),
     )

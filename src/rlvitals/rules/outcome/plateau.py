@@ -42,9 +42,6 @@ from rlvitals.signals.noise import line_fit
 from rlvitals.signals.plateau import MIN_PLATEAU_POINTS, PLATEAU_TOLERANCE, plateau_start
 from rlvitals.types import Series, Trace
 
-MIN_LATE_POINTS = 5  # values of the second half of the steps
-MAX_RESTING_KL = 1e-6  # nats: what float32 makes of no update
-
 PLATEAU_SHARE = Threshold(
     "plateau.within",
     PLATEAU_TOLERANCE,
@@ -61,24 +58,16 @@ def check(trace: Trace) -> Answer:
         reason = f"fewer than {MIN_OUTCOME_POINTS} values of the outcome"
         return Undecided(reason, ("outcome/return",))
     trend = standing(trace)
-    if trend.state == "unknown":
-        trend = verdict_trend(trace)
+    trend = verdict_trend(trace) if trend.state == "unknown" else trend
     if trend.state == "unknown":
         return Undecided(trend.sentence)
     if trend.state != "rising":
         return Clear()
     name, series = picked
     within = PLATEAU_SHARE.bound(trace, "share of this run's own range within which the end stays")
-    is_short = len(series) < MIN_PLATEAU_POINTS
-    start = (
-        _start_at_best(series) if is_short else plateau_start(series.values, tolerance=within.value)
-    )
-    is_exact = start is not None and not is_short
-    if start is None:
-        start = _start_of_zero_rate(trace, series)
-    if start is None:
-        start = _start_of_level_half(series)
-    if start is None:
+    start = _start_of_level(series, within.value)
+    does = "changed" if start is not None and len(series) >= MIN_PLATEAU_POINTS else "risen"
+    if start is None and (start := _end_of_rise(trace, series)) is None:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)
@@ -88,7 +77,6 @@ def check(trace: Trace) -> Answer:
         return Clear()
     share = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
     way = describe_progress(trace, trend)
-    does = "changed" if is_exact else "risen"
     return Finding(
         f"{label(name)} has not {does} over the last {share:.0%} of the run: {trend.last:.4g}",
         severity=Severity.NOTE,
@@ -102,6 +90,13 @@ def check(trace: Trace) -> Answer:
     )
 
 
+def _start_of_level(series: Series, tolerance: float) -> int | None:
+    """Return the index from which an outcome is level, or most of a few values are its best."""
+    if len(series) < MIN_PLATEAU_POINTS:
+        return _start_at_best(series)
+    return plateau_start(series.values, tolerance=tolerance)
+
+
 def _start_at_best(series: Series) -> int | None:
     """Return the index from which most of a few values are exactly the best one."""
     best = series.values == series.values.max()
@@ -109,6 +104,12 @@ def _start_at_best(series: Series) -> int | None:
     late = len(best) - start >= max(0.3 * len(best), 5)  # of the run, and values
     # A mean that still varies is at no bound.
     return start if late and float(best[start:].mean()) >= 0.5 else None
+
+
+def _end_of_rise(trace: Trace, series: Series) -> int | None:
+    """Return the index from which a run cannot rise, or does not, though its end is not level."""
+    start = _start_of_zero_rate(trace, series)
+    return _start_of_level_half(series) if start is None else start
 
 
 def _start_of_zero_rate(trace: Trace, series: Series) -> int | None:
@@ -121,7 +122,8 @@ def _start_of_zero_rate(trace: Trace, series: Series) -> int | None:
         return None
     start_step = int(rates.steps[np.flatnonzero(rates.values)[-1] + 1])
     is_long = trace.last_step - start_step >= 0.2 * (trace.last_step - trace.first_step)
-    moves = kl is not None and bool((np.abs(kl.since(start_step).values) > MAX_RESTING_KL).any())
+    # Nats: float32 makes as much of no update.
+    moves = kl is not None and bool((np.abs(kl.since(start_step).values) > 1e-6).any())
     start = int(np.searchsorted(series.steps, start_step))
     return start if is_long and not moves and start < len(series) else None
 
@@ -137,8 +139,8 @@ def _start_of_level_half(series: Series) -> int | None:
     middle = (int(series.steps[0]) + int(series.steps[-1])) / 2
     start = int(np.searchsorted(series.steps, middle))
     late = series.values[start:]
-    if len(late) < MIN_LATE_POINTS:
-        return None
+    if len(late) < 5:
+        return None  # too few for a slope
     slope = line_fit(late)[0]
     third = max(len(late) // 3, 2)
     return start if slope <= 0 and late[-third:].mean() <= late[:third].mean() else None

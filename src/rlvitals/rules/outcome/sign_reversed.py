@@ -84,8 +84,6 @@ MIN_ENTROPY_THEN = Threshold(
     high=1.0,
 )
 MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
-MAX_ORDERED_ABOVE = 0.25  # the same, of single values whose blocks fall in order
-MIN_ORDERED_POINTS = 24  # two a block
 LAST_ENTROPY_POINTS = 5  # their median is the level of entropy
 
 
@@ -127,7 +125,8 @@ def _surer_of_less(trace: Trace) -> Answer:
     if below_random:
         min_fall, origin = 0.0, "a level below random actions"
     elif falls_in_order and trend.state != "falling":
-        min_fall, origin, max_share_above = 0.0, "no fall, in twelve blocks", MAX_ORDERED_ABOVE
+        min_fall, origin = 0.0, "no fall, in twelve blocks"
+        max_share_above = 0.25  # of single values, whose noise their blocks do not have
     return _surer(trace, *picked, entropy, Bound(-min_fall, origin), max_share_above)
 
 
@@ -137,8 +136,8 @@ def _falls_in_order(series: Series, entropy: Series, most: Bound) -> bool:
     A fall to what a task pays least is small where random actions hardly earn more, and its order
     tells all the same. By chance in one of a thousand flat outcomes.
     """
-    if len(series) < MIN_ORDERED_POINTS:
-        return False
+    if len(series) < 24:
+        return False  # two values a block
     levels = np.array([block.mean() for block in np.array_split(series.values, 12)])
     above = float((levels[1:] > levels[0]).mean())
     first = float(np.median(entropy.values[:FIRST_POINTS]))

@@ -47,10 +47,12 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 - Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients".
 """
 
+import math
+
 import numpy as np
 
 from rlvitals.metrics.absence import describe_absence
-from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF
+from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, ENTROPY_COEF_LOSS
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
@@ -71,13 +73,15 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.shapes import last_stretch_below
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, standing, way_share
-from rlvitals.rules.unmoved import (
+from rlvitals.rules.untaught import ENTROPY_SPAN_BOUND, MAX_CHANGED_ACTIONS, no_movement
+from rlvitals.rules.untrained import (
+    find_constant_error,
     find_gainless_updates,
     find_starved_policy,
-    find_unanswered_temperature,
 )
-from rlvitals.rules.untaught import ENTROPY_SPAN_BOUND, MAX_CHANGED_ACTIONS, no_movement
+from rlvitals.rules.width import entropy_excess
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
@@ -86,7 +90,6 @@ MIN_CLIP_FRACTION = Threshold(
     "updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0
 )
 MIN_KL_ORIGIN = "default: a hundredth of the usual target"
-MIN_CLIP_ORIGIN = "default: a twentieth of the lower end of 0.1-0.3"
 MIN_CONTROL_LEARNING_RATE = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
 )
@@ -97,10 +100,47 @@ def check(trace: Trace) -> Answer:
     return (
         _by_rate(trace)
         or _by_sum(trace)
-        or find_unanswered_temperature(trace)
+        or _by_temperature(trace)
         or find_gainless_updates(trace)
         or find_starved_policy(trace, MIN_UPDATE_KL.bound(trace, MIN_KL_ORIGIN))
         or _by_updates(trace)
+    )
+
+
+def _by_temperature(trace: Trace) -> Finding | None:
+    """Find a policy of SAC whose entropy stands still while the bonus for it fades."""
+    excess = entropy_excess(trace, 2 * MIN_OUTCOME_POINTS)
+    if excess is None or too_early(trace):
+        return None
+    levels = [float(np.median(values)) for values in np.array_split(excess.values, 6)]
+    first_alpha, last_alpha = (float(alpha) for alpha in excess.alpha[[0, -1]])
+    # In healthy runs whose alpha falls so far, entropy changes by 0.8 nats at least.
+    bound = Bound(0.15, "default: nats, between the medians of six parts of the run")
+    is_constant = max(levels) - min(levels) <= bound.value
+    has_faded = math.log(first_alpha / last_alpha) >= 2.0
+    if not (has_faded and is_constant) or weigh.content(verdict_trend(trace)):
+        return None
+    if isinstance(find_constant_error(trace), Finding):
+        return None  # a policy has nothing to follow where the critic learned nothing
+    return Finding(
+        f"updates do not move the policy: alpha falls from {first_alpha:.3g} to "
+        f"{last_alpha:.3g}, and the policy's entropy stays {levels[0]:.3g} to "
+        f"{levels[-1]:.3g} nats above its target",
+        severity=Severity.WARNING,
+        metric=ENTROPY_COEF_LOSS.name,
+        began=int(excess.steps[0]),
+        ended=int(excess.steps[-1]),
+        observed=max(levels) - min(levels),
+        bound=bound,
+        limit_on_curve=False,
+        causes=(
+            "the policy's weights are not trained: not in the optimiser, or detached",
+            "rewards are so small that the entropy bonus is all that counts",
+        ),
+        remedies=(
+            "compare the policy's weights before and after an update",
+            "scale rewards up, or start alpha lower",
+        ),
     )
 
 
@@ -279,7 +319,7 @@ def _finding(
     by_clip = clip is not None
     name = CLIP_FRACTION.name if by_clip else APPROX_KL.name
     bound = (
-        MIN_CLIP_FRACTION.bound(trace, MIN_CLIP_ORIGIN)
+        MIN_CLIP_FRACTION.bound(trace, "default: a twentieth of the lower end of 0.1-0.3")
         if by_clip
         else MIN_UPDATE_KL.bound(trace, MIN_KL_ORIGIN)
     )

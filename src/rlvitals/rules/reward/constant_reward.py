@@ -377,7 +377,6 @@ RULE = Rule(
     explained_by=(
         "setting-out-of-range",
         "not-a-number",
-        "return-collapse",
         "learning-starts-late",
         "learning-rate-too-high",
         "updates-hardly-move",

@@ -391,7 +391,6 @@ RULE = Rule(
         "exploration-explodes",
         "environment-changed",
         "impossible-value",
-        "return-collapse",
         "gradient-explosion",
         "kl-above-target",
     ),
