@@ -279,7 +279,11 @@ def find_starved_policy(trace: Trace, limit: Bound) -> Finding | None:
         return None
     if "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", ""):
         return None
-    late_kl, late_loss = (float(np.median(s.values[len(s) // 2 :])) for s in (kl, loss))
+    half = trace.first_step + (trace.last_step - trace.first_step) // 2
+    late = [series.since(half).values for series in (kl, loss)]
+    if not all(map(len, late)):
+        return None
+    late_kl, late_loss = (float(np.median(values)) for values in late)
     clipped = trace.numbers(CLIP_FRACTION.name)
     moves = late_kl > limit.value or (clipped is not None and np.median(clipped.values) > 0)
     explains = float(np.percentile(np.abs(explained.values), 90.0)) > 0.01
