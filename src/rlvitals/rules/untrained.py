@@ -289,9 +289,15 @@ def find_starved_policy(trace: Trace, limit: Bound) -> Finding | None:
     explains = float(np.percentile(np.abs(explained.values), 90.0)) > 0.01
     if moves or explains or late_loss <= min_loss:
         return None
-    trend = standing(trace)
-    if trend.state == "at its ceiling":
+    if standing(trace).state == "at its ceiling":
         return None
+    return _report_starving(trace, kl, (late_kl, late_loss), limit)
+
+
+def _report_starving(trace: Trace, kl: Series, late: tuple[float, float], limit: Bound) -> Finding:
+    """Report a KL beside a value loss, both medians of the second half."""
+    late_kl, late_loss = late
+    trend = standing(trace)
     rises = (f"{trend.sentence}, if slowly",) if weigh.content(trend) else ()
     return Finding(
         f"updates hardly move the policy: KL per update is {late_kl:.1e} nats beside a value loss "
