@@ -42,7 +42,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from worlds.fault_table import FAULTS, Fault, decidable
-from worlds.world_table import GROUPS, UNSEEN_WORLDS, Job, plan, plan_healthy
+from worlds.world_table import GROUPS, UNSEEN_WORLDS, Job, World, plan, plan_healthy
 
 from rlvitals.faults.folder import compress
 
@@ -193,18 +193,19 @@ def record(job: Job, tier: Path) -> dict[str, Any]:
     return {
         "name": job.name, "cpu_s": round(cpu, 2), "ended": answer["ended"],
         "steps_done": answer["steps_done"], "truth": truth, "paid": twelfths,
-        **label(job.fault, job.world.trainer),
+        **label(job.fault, job.world),
     }  # fmt: skip
 
 
-def label(fault: Fault | None, trainer: str) -> dict[str, Any]:
+def label(fault: Fault | None, world: World) -> dict[str, Any]:
     """Return what the table says of a fault."""
     if fault is None:
         return {"fault": ""}
     return {
         "fault": fault.name, "family": fault.family, "onset": fault.onset,
         "process": fault.ends or "faulty", "expects": fault.expects,
-        "decidable": decidable(fault, trainer), "proven": fault.proven, "blind": fault.blind,
+        "decidable": decidable(fault, world.trainer, world.env_id), "proven": fault.proven,
+        "blind": fault.blind,
     }  # fmt: skip
 
 
@@ -222,11 +223,12 @@ def append(path: Path, row: dict[str, Any]) -> None:
 def relabel() -> None:
     """Take the labels of recorded runs anew from the table of faults."""
     faults = {fault.name: fault for fault in FAULTS} | {"": None}
+    worlds = {world.name: world for group in GROUPS for world in group}
     measured = ("name", "cpu_s", "ended", "steps_done", "truth", "paid")
     rows = [
         {
             **{key: row[key] for key in measured},
-            **label(faults[row["fault"]], row["name"].split("/")[0]),
+            **label(faults[row["fault"]], worlds[row["name"].rpartition("/")[0]]),
         }
         for row in read(TIER / "labels.jsonl")
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rlvitals.metrics import environments
+
 PPO = ("sb3-ppo", "cleanrl-ppo")
 TUNED_PPO = (*PPO, "our-ppo", "skrl-ppo")
 GRADIENT = (*TUNED_PPO, "sb3-a2c")  # with a critic
@@ -31,6 +33,7 @@ class Fault:
     proven: bool = False  # broken by construction, whatever its returns
     ends: str = ""  # "cut": the log stops at 45 % of the budget
     blind: bool = False  # written from the rules' names alone, without sight of what they do
+    needs_task: bool = False  # a log shows it only beside what the environment can pay
     only: tuple[str, ...] = ()  # "discrete", "continuous", "several" (environments), "long"
 
     @property
@@ -48,7 +51,7 @@ LOST = ("return-collapse", "environment-changed")
 FAULTS = (
     # Rewards.
     Fault("reward-sign", "reward", "the sign of the reward is wrong", ALL,
-          (*LOST, "sign-reversed"), RETURN),
+          (*LOST, "sign-reversed"), RETURN, needs_task=True),
     Fault("reward-clipped-away", "reward", "rewards are clipped to ±0.001", ALL,
           ("constant-reward", "value-loss-vanishes"), ()),
     Fault("reward-zero", "reward", "the reward is always 0", ALL, ("constant-reward",), RETURN),
@@ -234,8 +237,13 @@ LOGGED: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 
 
-def decidable(fault: Fault, trainer: str) -> str:
-    """Return what can show the cause: `log`, `settings` (from these too), or `no`."""
+def decidable(fault: Fault, trainer: str, env_id: str) -> str:
+    """Return what can show the cause: `log`, `settings` (from these too), or `no`.
+
+    A negated reward makes the log of another task, and one that is learned well.
+    """
+    if fault.needs_task:
+        return "no" if environments.lookup(env_id) is None else "settings"
     if LOGGED[trainer] & set(fault.shown_by):
         return "log"
     return "settings" if fault.in_settings or fault.ends == "cut" else "no"

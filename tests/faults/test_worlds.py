@@ -33,11 +33,12 @@ HEALTHY = WorldRun(
     name="reinforce/x/00", world="reinforce/x", trainer="reinforce", seed=1,
     settings={"total_timesteps": 1000, "env_id": "X"}, fault="", onset=0.0, expects=(),
     decidable="no", proven=False, blind=False, end="finished", truth=(0.0, 4.0, 10.0, 10.0, 10.0),
+    paid=(0.0, 3.0, 8.0, 9.0, 9.0, 9.0),
     traits=frozenset(), random=0.0, split="dev",
 )  # fmt: skip
 BROKEN = replace(
     HEALTHY, name="reinforce/x/01", fault="reward-sign", expects=("return-collapse",),
-    decidable="log", truth=(0.0, 0.0, 0.0, 0.0, 0.0),
+    decidable="log", truth=(0.0, 0.0, 0.0, 0.0, 0.0), paid=(0.0,) * 6,
 )  # fmt: skip
 
 
@@ -60,6 +61,19 @@ def outcome(*truth, **changes):
 def test_an_outcome_is_what_the_true_returns_became(truth, expected, label):
     labelled = outcome(*truth)
     assert (labelled.outcome, labelled.label) == (expected, label)
+
+
+@pytest.mark.parametrize(
+    ("truth", "paid", "label"),
+    [
+        ((0, 3, 7, 7, 7), (0.0, 4.0, 9.0, 9.0, 9.0), Label.BENIGN),  # luck of eight episodes
+        ((0, 3, 7, 7, 7), (0.0, 4.0, 7.0, 7.0, 7.0), Label.BROKEN),
+        ((0, 3, 7, 7, 7), (float("nan"),) * 5, Label.BROKEN),
+        ((0, 0, 0, 0, 0), (0.0, 4.0, 9.0, 9.0, 9.0), Label.BROKEN),  # its policy is poor
+    ],
+)
+def test_what_trained_as_well_as_healthy_runs_is_harmless_if_it_learned(truth, paid, label):
+    assert outcome(*truth, paid=paid).label is label
 
 
 def test_a_run_that_crashed_or_was_killed_is_broken_whatever_it_earned():
@@ -121,6 +135,20 @@ def test_what_only_settings_show_is_not_counted_without_them():
     assert score([scored(Column.SETTINGS, decidable="no")]).first.count == 0
 
 
+def test_a_cut_log_may_be_called_good_unless_its_settings_are_known():
+    def cut(column):
+        labelled = LabelledRun(replace(BROKEN, end="killed"), Outcome.CUT, Label.BROKEN)
+        return ScoredRun(labelled, column, Answer("learning"))
+
+    learned = ScoredRun(
+        LabelledRun(BROKEN, Outcome.LEARNED, Label.BROKEN), Column.LOG, Answer("learning")
+    )
+    flat = scored(verdict="converged")
+    result = score([cut(Column.LOG), learned, flat])
+    assert (result.good_of_broken.value, result.good_of_poor.value) == (pytest.approx(2 / 3), 0.5)
+    assert score([cut(Column.SETTINGS)]).good_of_broken.value == 1.0
+
+
 def test_unknown_is_never_right_and_an_unread_log_is_not_answered():
     result = score([scored(verdict="unknown"), scored(verdict=""), scored(verdict="stalled")])
     assert (result.right.value, result.answered.value) == (pytest.approx(1 / 3),) * 2
@@ -171,6 +199,16 @@ def test_expected_names_are_rules():
     assert {name for fault in FAULTS for name in fault.expects} <= names
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
     assert sum(fault.blind for fault in FAULTS) * 3 >= len(FAULTS)
+
+
+def test_a_negated_reward_is_decidable_only_where_its_environment_is_known():
+    from worlds.fault_table import FAULTS, decidable
+
+    negated = next(fault for fault in FAULTS if fault.name == "reward-sign")
+    assert decidable(negated, "sb3-ppo", "CartPole-v1") == "settings"
+    assert decidable(negated, "sb3-ppo", "Landing") == "no"
+    wrong_way = next(fault for fault in FAULTS if fault.name == "advantage-sign")
+    assert decidable(wrong_way, "sb3-ppo", "Landing") == "log"
 
 
 def test_the_plan_deals_faults_that_a_world_can_have():

@@ -383,6 +383,12 @@ OWN_RULES = {
                "KL per update is <median policy/approx_kl> nats "),
               ("<median policy/clip_fraction> of samples are clipped (never above <most>) ", ""),
               ("", "KL per update is <median policy/approx_kl> nats "))),
+        claim("updates hardly move the policy: KL per update is <median policy/approx_kl> nats "
+              "beside a value loss of <median value/loss> (medians of the second half), and the "
+              "critic explains nothing"),
+        claim("updates hardly move the policy: nine in ten policy losses lie within <size> of 0, "
+              "each the mean over all epochs of an update",
+              size=lambda c: [float(np.percentile(np.abs(c.metric.finite().values), 90))]),
         claim("updates hardly move the policy: the KL of all <n> logged ones together changes at "
               "most <changed> of its actions", n=lambda c: [len(c.metric.finite())],
               changed=lambda c: [float(np.sqrt(np.abs(c.metric.finite().values) / 2).sum())]),

@@ -59,10 +59,12 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
     """Put each finding under the one that explains it best; rank what is left.
 
     A cause explains a symptom only if it began before the symptom could be known, give or take
-    `slack` steps: what sets in during a rollout is logged at its end. A note explains nothing
-    graver than a note, a weak cause (see `causes`) nothing graver than itself. Of several causes
-    the deepest is taken: no weak one, one that no other of them explains, then the one that began
-    first, then the graver, then the one its rule names first.
+    `slack` steps: what sets in during a rollout is logged at its end. A loss of the outcome
+    explains what may as well be its cause, such as a constant reward or a value loss that jumps,
+    if that began later. A note explains nothing graver than a note, a weak cause (see `causes`)
+    nothing graver than itself. Of several causes the deepest is taken: no weak one, one that no
+    other of them explains, then the one that began first, then the graver, then the one its rule
+    names first.
     """
     evidence = _Evidence({rule.name: (rule, finding) for rule, finding in findings}, slack)
     parent = {
@@ -70,6 +72,9 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
         for rule, finding in findings
         if (plausible := evidence.plausible(rule, finding))
     }
+    for name, cause in tuple(parent.items()):
+        if cause == causes.COLLAPSE_RULE and name in _above(cause, parent):
+            del parent[name]  # what the outcome explains may explain it by a detour
 
     def grow(rule: Rule, finding: Finding) -> Case:
         below = tuple(grow(*pair) for pair in findings if parent.get(pair[0].name) == rule.name)
@@ -77,6 +82,20 @@ def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
         return replace(case, alternatives=_alternatives(case, evidence))
 
     return _rank_roots([grow(*pair) for pair in findings if pair[0].name not in parent], slack)
+
+
+def _turn(name: str, collapse: Finding) -> int:
+    """Return the last step at which a rule's finding is no consequence of a collapse."""
+    return collapse.began if causes.CONSEQUENCES[name] else collapse.known
+
+
+def _above(name: str, parent: Mapping[str, str]) -> set[str]:
+    """Return the causes of a finding, the causes of these and so on."""
+    above: set[str] = set()
+    while (cause := parent.get(name)) is not None and cause not in above:
+        above.add(cause)
+        name = cause
+    return above
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +108,21 @@ class _Evidence:
     def plausible(self, rule: Rule, finding: Finding) -> tuple[str, ...]:
         """Name the findings that may be the cause of one, in its rule's order."""
         names = [name for name in rule.explained_by if name in self.by_name]
-        return tuple(name for name in names if not self.against(name, finding))
+        if rule.name in causes.CONSEQUENCES and causes.COLLAPSE_RULE in self.by_name:
+            names.append(causes.COLLAPSE_RULE)
+        return tuple(name for name in names if not self.against(name, rule, finding))
 
-    def against(self, name: str, symptom: Finding) -> str:
+    def against(self, name: str, symptom_rule: Rule, symptom: Finding) -> str:
         """Say why a finding cannot be the cause of another; empty where it may be."""
         cause = self.by_name[name][1]
         by_then = symptom.known if symptom.known >= 0 else symptom.ended
-        if cause.began > by_then + self.slack:
+        latest_step = by_then + self.slack
+        if name == causes.COLLAPSE_RULE and symptom_rule.name in causes.CONSEQUENCES:
+            if symptom.began <= (turn := _turn(symptom_rule.name, cause)):
+                return f"it shows from {turn:,} on, when this had set in"
+        elif name in causes.CONSEQUENCES and symptom_rule.name == causes.COLLAPSE_RULE:
+            latest_step = _turn(name, symptom)
+        if cause.began > latest_step:
             return f"it set in at {cause.began:,}, when this was detectable already"
         required = symptom.severity if name in causes.WEAK_CAUSE_RULES else Severity.WARNING
         if cause.severity < min(symptom.severity, required):
@@ -127,7 +154,7 @@ def _alternatives(case: Case, evidence: _Evidence) -> tuple[Alternative, ...]:
             if name not in evidence.by_name or name in inside or name in met:
                 continue
             rule, finding = evidence.by_name[name]
-            ruled_out = evidence.against(name, entry.finding)
+            ruled_out = evidence.against(name, entry.rule, entry.finding)
             reason = ruled_out or _lower(finding, case.finding, evidence.slack)
             rank = (bool(ruled_out), -finding.severity, finding.began, len(met))
             met[name] = (rank, Alternative(rule, finding, reason))

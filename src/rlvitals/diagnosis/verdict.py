@@ -8,11 +8,13 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.going_on import describe_end
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.likely_outcome import LikelyAnswer, likely_answer
 from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import SHARE_OUTCOMES, Standing, describe_progress
+from rlvitals.rules.standing import label as outcome_label
 from rlvitals.rules.untaught import lifeless
 from rlvitals.rules.weigh import content
 from rlvitals.types import Trace
@@ -111,6 +113,18 @@ def _without_symptoms(
     return {w: f for w, f in verdicts.items() if w not in symptoms or _of_the_outcome(f)}
 
 
+def _ceiling_is_a_guess(trace: Trace, trend: Standing) -> bool:
+    """Return True if a return that repeats its best exactly may be that of a policy which is stuck.
+
+    A policy that always does the same earns the same, too: with the sign of the reward wrong, say.
+    One goal that pays 1 and shares of success have a ceiling of their own.
+    """
+    is_known = environment(trace) is not None or any(name in trace for name in SHARE_OUTCOMES)
+    if is_known or not trend.metric.endswith("return"):
+        return False
+    return float(trace[trend.metric].finite().values.max()) != 1
+
+
 def _min_severity(label: Word) -> Severity:
     """Return how bad a finding must be to name the run: it collapsed only beyond doubt."""
     return Severity.ERROR if label is Word.COLLAPSED else Severity.WARNING
@@ -141,6 +155,10 @@ def _by_outcome(trace: Trace, trend: Standing) -> Verdict:
         "fallen back": Word.COLLAPSED,
     }
     label = labels.get(trend.state, Word.UNKNOWN)
+    if label is Word.CONVERGED and _ceiling_is_a_guess(trace, trend):
+        level = f"{outcome_label(trend.metric)} is at the best that it ever was, {trend.last:.4g}"
+        reason = f"{level}, and exactly so to the end; the most that the task gives is not known"
+        return Verdict(Word.PLATEAU, reason)
     way = describe_progress(prefer_evaluation(trace), trend) if label is Word.STALLED else ""
     reason = f"{trend.sentence}; {way}" if way else trend.sentence
     form = describe_form_gain(trace) if label in GOOD_VERDICTS else ""

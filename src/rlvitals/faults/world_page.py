@@ -26,7 +26,13 @@ and our own. A *world* is a trainer, an environment and settings. {counts}
   evaluations on the environment's own reward, which are not in the log. Broken is an outcome worse
   than the world's worst healthy one by 15 % of the way from random (or by the scatter of the
   last evaluations, where that is more), a run that crashed or was killed, or one broken by
-  construction. Worlds whose healthy runs do not learn are left out.
+  construction. A run that learned, and whose last training episodes earned as much as those of
+  healthy runs, is harmless: eight episodes of an evaluation may be unlucky. Worlds whose healthy
+  runs do not learn are left out.
+- **Called learning or converged** counts broken runs that *learned less* than healthy ones as well,
+  of which a log without a healthy run beside it may show nothing; *did not learn* are those that
+  ended flat, lost, below their start, crashed or cut. Without its settings a log that was cut
+  may be called what it was until then.
 - **Decidable** is a cause that the columns of the trainer can show; *with settings* also one that
   the settings state. Where nothing else can show it, it is not counted.
 - **Columns.** *log alone* is the log and nothing else; *with env_id* adds the environment's name;
@@ -36,7 +42,8 @@ and our own. A *world* is a trainer, an environment and settings. {counts}
   deviations; *always learning* says that.
 - **Dev, test and unseen.** The first byte of the SHA-256 of the world's name, even: *dev*, odd:
   *test*. Rules were first written by *dev* alone; then the runs of *test* were looked at as well.
-  *Unseen* are worlds recorded later: no run of them was looked at, and no rule was written by them.
+  *Unseen* are worlds recorded later: no run of them was looked at, and no rule was written by
+  them. Of the last set every other world was opened and is *dev* or *test*.
 - A verdict of `unknown` and a log that is not read are not answered, and never right. Intervals
   draw whole worlds.
 """
@@ -143,6 +150,7 @@ def _summary(scores: Mapping[Column, WorldScore]) -> table.Lines:
         ("share answered", "answered"),
         ("verdict right, bad runs", "right_bad"),
         ("broken runs called learning or converged", "good_of_broken"),
+        ("the same, of those that did not learn", "good_of_poor"),
         ("alarms per healthy run", "warnings"),
         ("healthy runs with an alarm", "warned"),
         ("healthy runs called bad", "bad_of_healthy"),

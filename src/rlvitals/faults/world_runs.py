@@ -11,6 +11,7 @@ score rules, and none is written by them.
 import hashlib
 import io
 import json
+import math
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,7 @@ class WorldRun:
     blind: bool  # the fault was written from the rules' names alone
     end: str  # "finished", "killed", or its exception
     truth: tuple[float, ...]  # true returns in the course of the run
+    paid: tuple[float, ...]  # the same, of training episodes: means of twelfths, NaN without any
     traits: frozenset[str]  # of the world
     random: float  # the true return of random actions
     split: str  # "dev", "test" or "unseen"
@@ -86,6 +88,12 @@ class WorldRun:
     def final(self) -> float:
         """The true return at the end."""
         return float(np.mean(self.truth[-FINAL_EVALUATIONS:])) if self.truth else float("nan")
+
+    @property
+    def training_return(self) -> float:
+        """The true return of the last training episodes; NaN where none ended."""
+        late = [value for value in self.paid[-FINAL_EVALUATIONS:] if math.isfinite(value)]
+        return float(np.mean(late)) if late else math.nan
 
     @property
     def best(self) -> float:
@@ -144,6 +152,7 @@ def _run(row: dict[str, Any], label: dict[str, Any], world: dict[str, Any]) -> W
         blind=label.get("blind", False),
         end=label["ended"],
         truth=tuple(value for _, value in label["truth"]),
+        paid=tuple(math.nan if value is None else value for value in label["paid"]),
         traits=frozenset(world["traits"]),
         random=world["random"],
         split=world.get("split") or _half(row["world"]),
@@ -177,6 +186,7 @@ class _Reference:
     worst: float  # of the ends of those that learned
     way: float  # from start to end
     margin: float  # below the worst: what a run must lose to be broken
+    min_training_return: float  # of training episodes, that is as good as healthy runs earn
     is_solved: bool  # from the start
 
 
@@ -194,7 +204,15 @@ def _reference(healthy: Sequence[WorldRun]) -> _Reference | None:
         return None
     learned = [final for final in finals if is_solved or final - start >= LEARNED_GAIN * way]
     margin = max(0.15 * way, scatter)  # below the worst healthy run
-    return _Reference(start, usual, min(learned), way, margin, is_solved)
+    min_training_return = _min_training_return([run for run in healthy if run.final in learned])
+    return _Reference(start, usual, min(learned), way, margin, min_training_return, is_solved)
+
+
+def _min_training_return(learned: Sequence[WorldRun]) -> float:
+    """Return what training must earn at the end: 15 % of its own gain below the worst run."""
+    finals = [run.training_return for run in learned]
+    starts = [next((v for v in run.paid if math.isfinite(v)), math.nan) for run in learned]
+    return min(finals) - 0.15 * float(np.median(finals) - np.median(starts))
 
 
 def _label(run: WorldRun, reference: _Reference) -> LabelledRun:
@@ -202,6 +220,11 @@ def _label(run: WorldRun, reference: _Reference) -> LabelledRun:
     if not run.fault:
         return LabelledRun(run, outcome, Label.OWN_FAILURE if outcome.is_bad else Label.HEALTHY)
     reached = run.final >= reference.worst - reference.margin
+    # The episodes of an evaluation are the same each time and others in the next run: their luck is
+    # not in the scatter. What hundreds of training episodes earned tells it from harm.
+    reached = reached or (
+        outcome is Outcome.LEARNED and run.training_return >= reference.min_training_return
+    )
     harmed = outcome in {Outcome.CRASHED, Outcome.CUT} or not reached
     return LabelledRun(run, outcome, Label.BROKEN if harmed or run.proven else Label.BENIGN)
 

@@ -72,10 +72,18 @@ class ScoredRun:
 
         Without the settings a log that was cut may be judged by what it holds.
         """
-        outcome, verdict = self.labelled.outcome, self.answer.verdict
-        if outcome is Outcome.CUT and self.column is not Column.SETTINGS:
+        if self._looks_whole:
             return self.has_verdict
-        return verdict in VERDICTS_BY_OUTCOME[outcome]
+        return self.answer.verdict in VERDICTS_BY_OUTCOME[self.labelled.outcome]
+
+    @property
+    def is_called_good(self) -> bool:
+        """True for a verdict that no harm was done; not of a log that was good until it was cut."""
+        return self.answer.verdict in {"learning", "converged"} and not self._looks_whole
+
+    @property
+    def _looks_whole(self) -> bool:
+        return self.labelled.outcome is Outcome.CUT and self.column is not Column.SETTINGS
 
     @property
     def is_decidable(self) -> bool:
@@ -119,6 +127,7 @@ class WorldScore:
     right_answered: Share
     right_bad: Share
     good_of_broken: Share  # broken runs called learning or converged
+    good_of_poor: Share  # the same, of those that did not learn by their true returns
     alarm: Share  # of the broken runs
     first: Share  # of the broken, decidable ones
     third: Share
@@ -247,7 +256,10 @@ def score(runs: Sequence[ScoredRun]) -> WorldScore:
         right_bad=_share(
             [run for run in judged if run.labelled.outcome.is_bad], lambda run: run.is_right
         ),
-        good_of_broken=_share(broken, lambda run: run.answer.verdict in {"learning", "converged"}),
+        good_of_broken=_share(broken, lambda run: run.is_called_good),
+        good_of_poor=_share(
+            [run for run in broken if run.labelled.outcome.is_bad], lambda run: run.is_called_good
+        ),
         alarm=_share(broken, lambda run: run.has_alarm),
         first=_share(decidable, lambda run: run.names_cause(1)),
         third=_share(decidable, lambda run: run.names_cause(3)),

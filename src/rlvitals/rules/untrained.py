@@ -1,4 +1,4 @@
-"""A critic that is at the end of a run what it was at first, and updates that see one rollout.
+"""A critic or a policy that is at the end what it was at first, and updates that see one rollout.
 
 Even a critic that cannot tell states apart learns the mean of the returns, and its loss falls. Of
 124 healthy runs of PPO and A2C the value loss kept three tenths of its first level in 48, and all
@@ -12,19 +12,22 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.metrics.catalogue.policy import APPROX_KL
+from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS, Q_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.gains import order_chance
 from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing, way_share
 from rlvitals.signals.rolling import rolling_median
 from rlvitals.signals.trend import trend
-from rlvitals.types import Series, Trace
+from rlvitals.types import Profile, Series, Trace
 
 EXPLAINED_FACTOR = 3.0  # x the least explained variance: median of the last third
 HIGH_EV = 0.5  # of five updates: reached by chance, too, so it clears no critic
@@ -174,9 +177,13 @@ def _finding(
         trend = verdict_trend(trace)  # what is said is of the whole run, as the verdict is
     evidence, counter = weigh.sides(trend)
     metric, series, level = curve
+    # A policy that does what the critic says: as grave as the fall of the outcome that it explains.
+    follows = trace.profile is Profile.OFF_POLICY and verdict_trend(trace).state == "falling"
+    stalled = Severity.ERROR if follows else Severity.WARNING
+    severity = weigh.severity(trend, stalled=stalled)
     return Finding(
         summary,
-        severity=Severity.WARNING if ends_far(trace) else weigh.severity(trend),
+        severity=max(severity, Severity.WARNING) if ends_far(trace) else severity,
         metric=metric,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
@@ -221,4 +228,129 @@ def repeats_errors(trace: Trace, logged: Mapping[str, Series], length: int) -> F
         bound=bound,
         limit_on_curve=False,
         causes=SAME_ROLLOUT,
+    )
+
+
+def keeps_its_distance(logged: Mapping[str, Series], length: int, most: float) -> Finding | None:
+    """Find a KL that grows in order beside a policy that stays uniform: of one rollout's policy.
+
+    `most` is the largest entropy. Updates by fresh rollouts scatter, and updates that keep one way
+    change the entropy. In healthy runs whose entropy stays, the KL changes by 30 % from row to row.
+    """
+    kl, loss, entropy = (logged.get(m.name) for m in (APPROX_KL, LOSS, ENTROPY))
+    if kl is None or loss is None or entropy is None or len(kl) < length:
+        return None
+    if kl.values.min() <= 0 or loss.values.min() <= 0 or float(np.median(kl.values)) < 1e-3:
+        return None
+    bound = Bound(0.1, "default: from row to row")
+    kl_scatter, loss_scatter = (
+        float(np.median(np.abs(np.diff(np.log(series.values))))) for series in (kl, loss)
+    )
+    first, last = (
+        float(np.median(v)) for v in (entropy.values[:3], entropy.values[-FIRST_LOSSES:])
+    )
+    is_open = first >= 0.9 * most and abs(last - first) <= 0.05 * first
+    levels = np.array([block.mean() for block in np.array_split(kl.values, 10)])
+    if max(kl_scatter, loss_scatter) > bound.value or not is_open or order_chance(levels) > 0.01:
+        return None
+    return Finding(
+        f"KL grows from {levels[0]:.2g} to {levels[-1]:.2g} nats, by {kl_scatter:.1%} from row to "
+        f"row, while entropy stays {first:.3g} to {last:.3g}: it is the distance from one policy",
+        severity=Severity.WARNING,
+        metric=APPROX_KL.name,
+        began=int(kl.steps[0]),
+        ended=int(kl.steps[-1]),
+        observed=kl_scatter,
+        bound=bound,
+        limit_on_curve=False,
+        evidence=(f"the value loss changes by {loss_scatter:.1%} from row to row",),
+        causes=SAME_ROLLOUT,
+    )
+
+
+def find_starved_policy(trace: Trace, limit: Bound) -> Finding | None:
+    """Find updates of less than `limit` nats beside a large value loss that explains nothing."""
+    # Normalised advantages keep the policy's gradient near 1, the value loss's is its root: where
+    # both share a clipped norm the policy is left a thousandth.
+    min_loss = 1e6
+    names = (APPROX_KL.name, LOSS.name, EXPLAINED_VARIANCE.name)
+    kl, loss, explained = (trace.numbers(name, MIN_CRITIC_UPDATES) for name in names)
+    if kl is None or loss is None or explained is None or too_early(trace):
+        return None
+    if "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", ""):
+        return None
+    half = trace.first_step + (trace.last_step - trace.first_step) // 2
+    late = [series.since(half).values for series in (kl, loss)]
+    if not all(map(len, late)):
+        return None
+    late_kl, late_loss = (float(np.median(values)) for values in late)
+    clipped = trace.numbers(CLIP_FRACTION.name)
+    moves = late_kl > limit.value or (clipped is not None and np.median(clipped.values) > 0)
+    explains = float(np.percentile(np.abs(explained.values), 90.0)) > 0.01
+    if moves or explains or late_loss <= min_loss:
+        return None
+    if standing(trace).state == "at its ceiling":
+        return None
+    return _report_starving(trace, kl, (late_kl, late_loss), limit)
+
+
+def _report_starving(trace: Trace, kl: Series, late: tuple[float, float], limit: Bound) -> Finding:
+    """Report a KL beside a value loss, both medians of the second half."""
+    late_kl, late_loss = late
+    trend = standing(trace)
+    rises = (f"{trend.sentence}, if slowly",) if weigh.content(trend) else ()
+    return Finding(
+        f"updates hardly move the policy: KL per update is {late_kl:.1e} nats beside a value loss "
+        f"of {late_loss:.2g} (medians of the second half), and the critic explains nothing",
+        severity=Severity.WARNING,
+        metric=APPROX_KL.name,
+        began=int(kl.steps[0]),
+        ended=int(kl.steps[-1]),
+        observed=late_kl,
+        bound=limit,
+        counter=rises,
+        causes=(
+            "rewards are far too large: the value loss uses up the gradient's clipped norm",
+            "returns are not normalised, and lie beyond what the critic's steps can reach",
+        ),
+        remedies=(
+            "scale or normalise rewards, so that returns lie between about -100 and 100",
+            "lower {value_coef} or split the optimisers",
+        ),
+    )
+
+
+def find_gainless_updates(trace: Trace) -> Finding | None:
+    """Find a mean of PPO's policy loss over all epochs that is as good as 0.
+
+    With normalised advantages it is minus what an update gains, in standard deviations of the
+    advantage, and 0 for a policy that stays. A loss that is logged before the first step is 0 too,
+    so that the trainer has to be one that logs the mean.
+    """
+    loss = trace.numbers(POLICY_LOSS.name, MIN_CRITIC_UPDATES)
+    source = trace.measured.get(POLICY_LOSS.name)
+    if loss is None or source is None or source.framework != "skrl" or too_early(trace):
+        return None
+    # In healthy runs of four trainers nine in ten losses reach 0.004 at least, in size.
+    bound = Bound(1e-4, "default: sd of the advantage")
+    largest = float(np.percentile(np.abs(loss.values), 90.0))
+    if largest >= bound.value or weigh.content(verdict_trend(trace)):
+        return None
+    return Finding(
+        f"updates hardly move the policy: nine in ten policy losses lie within {largest:.1e} of 0, "
+        "each the mean over all epochs of an update",
+        severity=Severity.WARNING,
+        metric=POLICY_LOSS.name,
+        began=int(loss.steps[0]),
+        ended=int(loss.steps[-1]),
+        observed=largest,
+        bound=bound,
+        causes=(
+            "the policy's weights are not trained, or hardly: learning rate, gradient clipping",
+            "advantages near zero: a constant reward or a dead signal",
+        ),
+        remedies=(
+            "check max_grad_norm and {learning_rate}",
+            "check that the optimiser holds the policy's weights",
+        ),
     )

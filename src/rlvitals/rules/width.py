@@ -1,15 +1,22 @@
-"""Standard deviation of a policy's continuous actions, and the maximum entropy of discrete ones."""
+"""Width of a policy's actions: of continuous ones, of SAC's, and the most of discrete ones."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.metrics import action_count
-from rlvitals.metrics.catalogue.exploration import ENTROPY, STD
+from rlvitals.metrics.catalogue.exploration import (
+    ENTROPY,
+    ENTROPY_COEF,
+    ENTROPY_COEF_LOSS,
+    STD,
+)
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.known_task import environment
+from rlvitals.signals.finite import Array
 from rlvitals.types import Profile, Series, Trace
 
 # exp(150) is beyond what any log holds: an entropy so large is no Gaussian's.
@@ -81,3 +88,31 @@ def max_entropy(trace: Trace) -> Bound | None:
     entropy = trace.get("exploration/entropy")
     guess = None if entropy is None else action_count.actions(entropy.values)
     return None if guess is None else Bound(math.log(guess.value), guess.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class EntropyExcess:
+    """Entropy of a SAC policy above its target, where the loss of alpha tells it."""
+
+    steps: NDArray[np.int64]  # [n]
+    alpha: Array  # [n]
+    values: Array  # [n], nats
+
+
+def entropy_excess(trace: Trace, min_count: int) -> EntropyExcess | None:
+    """Return what a SAC policy's entropy exceeds its target by; None where nothing tells it."""
+    alpha = trace.numbers(ENTROPY_COEF.name, min_count)
+    loss = trace.numbers(ENTROPY_COEF_LOSS.name, min_count)
+    source = trace.measured.get(ENTROPY_COEF_LOSS.name)
+    if alpha is None or loss is None or source is None or source.framework != "sb3":
+        return None
+    steps, alpha_rows, loss_rows = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
+    alphas = alpha.values[alpha_rows]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_alpha = np.log(alphas)
+        # Nearer to 0, the loss over log alpha is noise.
+        usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)
+    if np.count_nonzero(usable) < min_count:
+        return None
+    excess = loss.values[loss_rows][usable] / log_alpha[usable]
+    return EntropyExcess(steps[usable], alphas[usable], excess)

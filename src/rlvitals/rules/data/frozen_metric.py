@@ -24,7 +24,9 @@ CleanRL's scripts do); else a note.
 A value loss that changes by less than 1 % from row to row, beside a policy that moves by 0.001 nats
 an update and an explained variance below 0.8 that repeats within 5 %, is of one rollout as well: a
 mean over errors of fresh samples scatters by more. A warning unless the outcome improves or holds
-its best.
+its best. So is a KL above 0.001 nats that grows in order (Kendall's test at 1 %), it and the value
+loss changing by less than 10 % from row to row, while the entropy of discrete actions keeps within
+5 % of a uniform first one: the distance from the policy of that rollout, whatever the outcome does.
 
 ## Why it matters
 Floating-point numbers that come out of an update that does something never repeat exactly. One
@@ -74,7 +76,7 @@ from rlvitals.rules.books import FLOAT32_DIGITS, digits
 from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.untaught import epochs
-from rlvitals.rules.untrained import SAME_ROLLOUT, repeats_errors
+from rlvitals.rules.untrained import SAME_ROLLOUT, keeps_its_distance, repeats_errors
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
@@ -130,6 +132,9 @@ def check(trace: Trace) -> Answer:
     findings += [finding] if (finding := _unit_ratio(trace, logged, length)) else []
     findings += [finding] if (finding := _same_episodes(trace, logged, length)) else []
     findings += [finding] if (finding := repeats_errors(trace, logged, length)) else []
+    most = max_entropy(trace) if trace.profile in kinds.CONTROL else None
+    if most is not None and (finding := keeps_its_distance(logged, length, most.value)):
+        findings.append(finding)
     if findings:
         return max(findings, key=lambda f: (f.severity, f.ended - f.began))
     return Clear()

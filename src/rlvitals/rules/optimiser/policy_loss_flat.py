@@ -42,7 +42,6 @@ from rlvitals.types import Series, Trace
 MIN_POLICY_LOSS = Threshold(
     "policy-loss-flat.loss", 1e-6, "size of the policy loss that is no signal"
 )
-FLAT_KL = 1e-6  # nats: one update at a learning rate of zero
 FLAT_GRADIENT = Threshold(
     "policy-loss-flat.gradient", NO_GRADIENT, "gradient norm that is float32's rounding of nothing"
 )
@@ -98,7 +97,7 @@ def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     """Say what else shows that nothing moves; empty if it moves, None if nothing can tell."""
     has_kl, estimates = False, (APPROX_KL, *siblings(APPROX_KL))
     for metric, limit in (
-        *((kl, FLAT_KL) for kl in estimates),
+        *((kl, 1e-6) for kl in estimates),  # nats: one update at a learning rate of zero
         (GRAD_NORM, FLAT_GRADIENT.on(trace)),
     ):
         series = trace.get(metric.name)

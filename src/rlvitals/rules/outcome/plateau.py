@@ -3,8 +3,10 @@
 ## What it sees
 The outcome improved over the run, its last 30 % no longer change materially beside the range it
 went through, and it is not at the environment's maximum. Of 10 to 19 values: the best one was
-reached before the last 30 %, and most values since are exactly that. A note: it decides the verdict
-between learning and plateau.
+reached before the last 30 %, and most values since are exactly that; of 10 to 39, no rise over the
+second half of the steps. Or the policy has not been updated since some step, the learning rate
+being 0 to the end, and what it gained came before. A note: it decides the verdict between learning
+and plateau.
 
 ## Why it matters
 What is spent from here on buys nothing. A plateau below the known maximum is a chance to change
@@ -21,8 +23,12 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 - Machado et al. 2018, "Revisiting the Arcade Learning Environment".
 """
 
+import numpy as np
+
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
+from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.rules import causes
-from rlvitals.rules.answers import prefer_evaluation
+from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import (
     MIN_OUTCOME_POINTS,
@@ -32,6 +38,7 @@ from rlvitals.rules.standing import (
     outcome,
     standing,
 )
+from rlvitals.signals.noise import line_fit
 from rlvitals.signals.plateau import MIN_PLATEAU_POINTS, PLATEAU_TOLERANCE, plateau_start
 from rlvitals.types import Series, Trace
 
@@ -51,17 +58,16 @@ def check(trace: Trace) -> Answer:
         reason = f"fewer than {MIN_OUTCOME_POINTS} values of the outcome"
         return Undecided(reason, ("outcome/return",))
     trend = standing(trace)
+    trend = verdict_trend(trace) if trend.state == "unknown" else trend
     if trend.state == "unknown":
         return Undecided(trend.sentence)
     if trend.state != "rising":
         return Clear()
     name, series = picked
     within = PLATEAU_SHARE.bound(trace, "share of this run's own range within which the end stays")
-    is_short = len(series) < MIN_PLATEAU_POINTS
-    start = (
-        _start_at_best(series) if is_short else plateau_start(series.values, tolerance=within.value)
-    )
-    if start is None:
+    start = _start_of_level(series, within.value)
+    does = "changed" if start is not None and len(series) >= MIN_PLATEAU_POINTS else "risen"
+    if start is None and (start := _end_of_rise(trace, series)) is None:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)
@@ -71,7 +77,6 @@ def check(trace: Trace) -> Answer:
         return Clear()
     share = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
     way = describe_progress(trace, trend)
-    does = "risen" if is_short else "changed"
     return Finding(
         f"{label(name)} has not {does} over the last {share:.0%} of the run: {trend.last:.4g}",
         severity=Severity.NOTE,
@@ -85,6 +90,13 @@ def check(trace: Trace) -> Answer:
     )
 
 
+def _start_of_level(series: Series, tolerance: float) -> int | None:
+    """Return the index from which an outcome is level, or most of a few values are its best."""
+    if len(series) < MIN_PLATEAU_POINTS:
+        return _start_at_best(series)
+    return plateau_start(series.values, tolerance=tolerance)
+
+
 def _start_at_best(series: Series) -> int | None:
     """Return the index from which most of a few values are exactly the best one."""
     best = series.values == series.values.max()
@@ -92,6 +104,46 @@ def _start_at_best(series: Series) -> int | None:
     late = len(best) - start >= max(0.3 * len(best), 5)  # of the run, and values
     # A mean that still varies is at no bound.
     return start if late and float(best[start:].mean()) >= 0.5 else None
+
+
+def _end_of_rise(trace: Trace, series: Series) -> int | None:
+    """Return the index from which a run cannot rise, or does not, though its end is not level."""
+    start = _start_of_zero_rate(trace, series)
+    return _start_of_level_half(series) if start is None else start
+
+
+def _start_of_zero_rate(trace: Trace, series: Series) -> int | None:
+    """Return the index from which the learning rate is 0 to the end, of a fifth of the run or more.
+
+    A console may round a small rate to 0: the KL, where it is logged, has to be 0 as well.
+    """
+    rates, kl = (trace.numbers(metric.name) for metric in (LEARNING_RATE, APPROX_KL))
+    if rates is None or rates.values[-1] != 0 or not rates.values.any():
+        return None
+    start_step = int(rates.steps[np.flatnonzero(rates.values)[-1] + 1])
+    is_long = trace.last_step - start_step >= 0.2 * (trace.last_step - trace.first_step)
+    # Nats: float32 makes as much of no update.
+    moves = kl is not None and bool((np.abs(kl.since(start_step).values) > 1e-6).any())
+    start = int(np.searchsorted(series.steps, start_step))
+    return start if is_long and not moves and start < len(series) else None
+
+
+def _start_of_level_half(series: Series) -> int | None:
+    """Return the index of the middle step if a short outcome does not rise from there on.
+
+    Rows of an outcome that stand at the ends of episodes are far apart once these are long, so that
+    half of the rows may be a fraction of the run.
+    """
+    if len(series) >= 2 * MIN_PLATEAU_POINTS:
+        return None
+    middle = (int(series.steps[0]) + int(series.steps[-1])) / 2
+    start = int(np.searchsorted(series.steps, middle))
+    late = series.values[start:]
+    if len(late) < 5:
+        return None  # too few for a slope
+    slope = line_fit(late)[0]
+    third = max(len(late) // 3, 2)
+    return start if slope <= 0 and late[-third:].mean() <= late[:third].mean() else None
 
 
 RULE = Rule(

@@ -22,6 +22,14 @@ stays where it was, within 0.15 nats, the policy does not answer to it: it is no
 rewards are tiny. A warning unless the outcome improves or holds its best, or the critic learned
 nothing.
 
+The policy loss of PPO, where it is the mean over all epochs of an update (skrl), is what the update
+gains, in standard deviations of the advantage: nine in ten within 1e-4 of 0 are a warning unless
+the outcome improves or holds its best.
+
+A value loss above 1e6 beside an explained variance within 0.01 of 0 leaves a shared gradient clip
+to the critic: with a KL as small as above and no sample clipped that is a warning even of an
+outcome that rises, as it may creep up for long. Returns are too large for the critic to reach.
+
 ## Why it matters
 A policy that does not move does not learn. A KL of zero looks like perfect stability.
 
@@ -40,16 +48,15 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, ENTROPY_COEF_LOSS
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
@@ -69,8 +76,12 @@ from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, standing, way_share
 from rlvitals.rules.untaught import ENTROPY_SPAN_BOUND, MAX_CHANGED_ACTIONS, no_movement
-from rlvitals.rules.untrained import find_constant_error
-from rlvitals.signals.finite import Array
+from rlvitals.rules.untrained import (
+    find_constant_error,
+    find_gainless_updates,
+    find_starved_policy,
+)
+from rlvitals.rules.width import entropy_excess
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
@@ -79,49 +90,26 @@ MIN_CLIP_FRACTION = Threshold(
     "updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0
 )
 MIN_KL_ORIGIN = "default: a hundredth of the usual target"
-MIN_CLIP_ORIGIN = "default: a twentieth of the lower end of 0.1-0.3"
 MIN_CONTROL_LEARNING_RATE = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
 )
-# Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
-# gradient clip then leaves the policy a thousandth.
 
 
 def check(trace: Trace) -> Answer:
     """Judge the second half of the run: a slow start is none of this rule's business."""
-    return _by_rate(trace) or _by_sum(trace) or _by_temperature(trace) or _by_updates(trace)
-
-
-@dataclass(frozen=True, slots=True)
-class _EntropyExcess:
-    """Entropy of a SAC policy above its target, where the loss of alpha tells it."""
-
-    steps: NDArray[np.int64]  # [n]
-    alpha: Array  # [n]
-    values: Array  # [n], nats
-
-
-def _entropy_excess(trace: Trace) -> _EntropyExcess | None:
-    alpha = trace.numbers(ENTROPY_COEF.name, 2 * MIN_OUTCOME_POINTS)
-    loss = trace.numbers(ENTROPY_COEF_LOSS.name, 2 * MIN_OUTCOME_POINTS)
-    source = trace.measured.get(ENTROPY_COEF_LOSS.name)
-    if alpha is None or loss is None or source is None or source.framework != "sb3":
-        return None
-    steps, alpha_rows, loss_rows = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
-    alphas = alpha.values[alpha_rows]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_alpha = np.log(alphas)
-        # Nearer to 0, the loss over log alpha is noise.
-        usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)
-    if np.count_nonzero(usable) < 2 * MIN_OUTCOME_POINTS:
-        return None
-    excess = loss.values[loss_rows][usable] / log_alpha[usable]
-    return _EntropyExcess(steps[usable], alphas[usable], excess)
+    return (
+        _by_rate(trace)
+        or _by_sum(trace)
+        or _by_temperature(trace)
+        or find_gainless_updates(trace)
+        or find_starved_policy(trace, MIN_UPDATE_KL.bound(trace, MIN_KL_ORIGIN))
+        or _by_updates(trace)
+    )
 
 
 def _by_temperature(trace: Trace) -> Finding | None:
     """Find a policy of SAC whose entropy stands still while the bonus for it fades."""
-    excess = _entropy_excess(trace)
+    excess = entropy_excess(trace, 2 * MIN_OUTCOME_POINTS)
     if excess is None or too_early(trace):
         return None
     levels = [float(np.median(values)) for values in np.array_split(excess.values, 6)]
@@ -331,7 +319,7 @@ def _finding(
     by_clip = clip is not None
     name = CLIP_FRACTION.name if by_clip else APPROX_KL.name
     bound = (
-        MIN_CLIP_FRACTION.bound(trace, MIN_CLIP_ORIGIN)
+        MIN_CLIP_FRACTION.bound(trace, "default: a twentieth of the lower end of 0.1-0.3")
         if by_clip
         else MIN_UPDATE_KL.bound(trace, MIN_KL_ORIGIN)
     )
@@ -358,7 +346,15 @@ def _finding(
 RULE = Rule(
     name="updates-hardly-move",
     needs=(),
-    needs_any=(APPROX_KL, CLIP_FRACTION, LEARNING_RATE, ENTROPY, GRAD_NORM, ENTROPY_COEF),
+    needs_any=(
+        APPROX_KL,
+        CLIP_FRACTION,
+        LEARNING_RATE,
+        ENTROPY,
+        GRAD_NORM,
+        ENTROPY_COEF,
+        POLICY_LOSS,
+    ),
     at_least=10,
     check=check,
     doc=__doc__,

@@ -23,15 +23,14 @@ Advantages come from the critic. While it is wildly wrong, so are they, and wher
 critic share a network or a gradient clip, its gradient drowns the policy's.
 
 ## What to do
-Look at what happened at that step: a learning rate, a reward's scale, observations that jumped,
-a resume without the normaliser's statistics. Then bound it: clip gradients, clip or normalise
-rewards, lower the learning rate.
+Look at what happened at that step: a learning rate, a reward's scale, observations that jumped, a
+resume without the normaliser's statistics. Then clip gradients, normalise rewards, lower the rate.
 
 ## When it is wrong
-The first failure after many perfect episodes makes a large error once: it is not reported
-unless the policy moved or the outcome fell with it. A first success in a sparse task makes
-large errors for long: it is not reported where the outcome is far better than before. Frameworks
-halve the loss or not and average it differently: only a run's own past is compared.
+The first failure after many perfect episodes makes a large error once: it is not reported unless
+the policy moved or the outcome fell with it. A first success in a sparse task makes large errors
+for long: it is not reported where the outcome is far better than before. Frameworks halve or
+average the loss differently: only a run's own past is compared.
 
 ## References
 - Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients", on reward scaling and
