@@ -96,6 +96,34 @@ def test_what_a_training_printed_too_is_no_run_of_its_own(tmp_path, capsys):
     assert len(listed(tmp_path, capsys)) == 2
 
 
+def test_what_a_training_printed_beside_its_monitor_is_no_run_of_its_own(tmp_path, capsys):
+    """The console has a mean of 100 episodes, the monitor each of them."""
+    monitored(tmp_path / "out")
+    with_loss(tmp_path / "out", RETURN / 3)
+    block = "|  ep_rew_mean | {:.3g} |\n| time/ | |\n|  total_timesteps | {} |\n"
+    block = "| rollout/ | |\n" + block + "| train/ | |\n|  loss | {:.3g} |\n"
+    rule = "-" * 30 + "\n"
+    rows = zip(RETURN, STEPS, RETURN / 3, strict=True)
+    text = "".join(rule + block.format(*row) + rule for row in rows)
+    (tmp_path / "train.log").write_text(text)
+    assert list(listed(tmp_path, capsys)) == ["out"]
+
+
+def test_a_training_that_learns_nothing_is_told_by_the_lengths_that_it_samples(tmp_path, capsys):
+    """Every reward is 1: no loss, no gradient, and the entropy stays where it was."""
+    lengths = 12.0 + np.random.default_rng(0).normal(size=20)
+    rows = [
+        {"loss": 0.0, "reward": 1.0, "completions/mean_length": length, "step": i + 1}
+        for i, length in enumerate(lengths.tolist())
+    ]
+    state = {"global_step": 20, "max_steps": 20, "log_history": rows}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "trainer_state.json").write_text(json.dumps(state))
+    printed = [{key: f"{row[key]:.4g}" for key in row if key != "step"} for row in rows]
+    (tmp_path / "train.log").write_text("".join(f"{row}\n" for row in printed))
+    assert list(listed(tmp_path, capsys)) == ["out"]
+
+
 def trainer_log(folder, losses):
     """Write a DPO trainer's state and what it prints to stdout: no step, four digits."""
     rows = [
