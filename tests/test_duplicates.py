@@ -51,11 +51,11 @@ def test_three_logs_of_a_training_are_one_run_that_names_the_others(tmp_path, ca
     assert [str(tmp_path / "csv/ppo") in texts[0], str(tmp_path / "tb/ppo") in texts[1]] == [1, 1]
 
 
-def monitored(folder, returns=RETURN):
+def monitored(folder, returns=RETURN, length=20):
     """A CSV of SB3's logger beside its monitor, whose episodes are judged in place of the mean."""
     table(folder, returns)
     episodes = np.repeat(returns, 5) + np.random.default_rng(3).normal(size=5 * len(returns))
-    lines = [f"{value:.6f},20,{i}.0\n" for i, value in enumerate(episodes)]
+    lines = [f"{value:.6f},{length},{i}.0\n" for i, value in enumerate(episodes)]
     (folder / "0.monitor.csv").write_text('#{"t_start": 1.0}\nr,l,t\n' + "".join(lines))
 
 
@@ -98,10 +98,10 @@ def test_what_a_training_printed_too_is_no_run_of_its_own(tmp_path, capsys):
 
 def test_what_a_training_printed_beside_its_monitor_is_no_run_of_its_own(tmp_path, capsys):
     """The console has a mean of 100 episodes, the monitor each of them."""
-    monitored(tmp_path / "out")
+    monitored(tmp_path / "out", length=int(STEPS[-1]) // (5 * len(STEPS)))
     with_loss(tmp_path / "out", RETURN / 3)
-    block = "|  ep_rew_mean | {:.3g} |\n| time/ | |\n|  total_timesteps | {} |\n"
-    block = "| rollout/ | |\n" + block + "| train/ | |\n|  loss | {:.3g} |\n"
+    block = "|    ep_rew_mean | {:.3g} |\n| time/ | |\n|    total_timesteps | {} |\n"
+    block = "| rollout/ | |\n" + block + "| train/ | |\n|    loss | {:.3g} |\n"
     rule = "-" * 30 + "\n"
     rows = zip(RETURN, STEPS, RETURN / 3, strict=True)
     text = "".join(rule + block.format(*row) + rule for row in rows)
