@@ -10,6 +10,7 @@ from functools import partial as part
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, partial_name
 from rlvitals.checkpoints.transfer.s3_session import s3_session
@@ -30,6 +31,15 @@ MAX_SINGLE_PUT_BYTES = 8 << 20  # bytes: what is smaller is sent in one request
 SCHEME_PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "s3fs"} | {
     "gs": "gcsfs", "gcs": "gcsfs", "s3a": "s3fs", "abfs": "adlfs", "az": "adlfs",
 }  # fmt: skip
+
+ACCESS_HINTS = {
+    "s3": "aws configure, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; AWS_ENDPOINT_URL names "
+    "a server of one's own",
+    "gs": "gcloud auth application-default login; is the bucket's name right?",
+    "az": "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY",
+    "hf": "hf auth login, or HF_TOKEN; is it USER/REPOSITORY, and on the network?",
+}
+SCHEME_ALIASES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 
 
 class FsspecFiles:
@@ -272,7 +282,16 @@ def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECON
         ) from None
     except Exception as error:  # some connect at once, and raise errors of their own kinds
         problem = f"cannot be reached: {redact.text(str(error)) or type(error).__name__}"
-        raise VitalsError(problem, where=display_url) from error
+        raise VitalsError(problem, where=display_url, hint=access_hint(url)) from error
+
+
+def access_hint(url: str) -> str:
+    """Return what gives access to a URL, by its scheme: a login, variables, a connection."""
+    address = urlsplit(url)
+    if address.scheme in {"sftp", "ssh"}:
+        return f"ssh {address.hostname or 'HOST'}, and its entry in ~/.ssh/config"
+    scheme = SCHEME_ALIASES.get(address.scheme, address.scheme)
+    return ACCESS_HINTS.get(scheme, "is the address right, and on the network?")
 
 
 def _suggest_target(url: str) -> str:

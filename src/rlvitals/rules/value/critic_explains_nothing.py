@@ -237,6 +237,7 @@ RULE = Rule(
         "updates-hardly-move",
         "exploration-explodes",
         "value-loss-explosion",
+        "value-loss-vanishes",
         "value-clip-high",
     ),
     thresholds=(
