@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from rlvitals.checkpoints.transfer.fsspec_remote import FsspecFiles, access_hint, open_url
 from rlvitals.errors import UnreadableLog, VitalsError, harmless
+from rlvitals.hosted import trackio_dataset
 from rlvitals.readers import select
 from rlvitals.readers.discovery import settings_files
 from rlvitals.storage import redact
@@ -26,11 +27,16 @@ def fetch(url: str, folder: Path, show: Show) -> None:
     files = open_url(url, options)
     try:
         sizes = files.sizes()
-        names = [name for name in sorted(sizes) if may_be_log(name, sizes[name])]
+        names = [
+            name
+            for name in sorted(sizes)
+            if may_be_log(name, sizes[name]) or trackio_dataset.is_part(name, sizes)
+        ]
         for number, name in enumerate(names):
             show(number, len(names), name)
             update(files, name, sizes[name], folder)
         show(len(names), len(names), "")
+        trackio_dataset.write_databases(folder)
     except VitalsError:
         raise
     except Exception as error:  # each back-end has errors of its own
