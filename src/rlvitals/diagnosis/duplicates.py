@@ -24,18 +24,6 @@ from rlvitals.types import Series, Trace
 
 Key = TypeVar("Key", bound=Hashable)
 Points = tuple[NDArray[np.int64], NDArray[np.float32]]  # steps and values, [points]
-# No two trainings share their values by chance: those of two seeds differ from the first update
-# on, while failed runs share their few returns.
-UPDATE_METRICS = frozenset(
-    {
-        "optimiser/loss",
-        "policy/loss",
-        "value/loss",
-        "exploration/entropy",
-        "optimiser/grad_norm",
-        "language/length_mean",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +47,9 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
     """
     points = {name: _points(series) for name, series in trace.series.items()}
     lengths = {
-        name: _opening_length(points[name][1], 3 if name in UPDATE_METRICS else 10)
+        name: _opening_length(points[name][1], 3 if _is_of_updates(name) else 10)
         for name in points
-        if name.startswith("outcome/") or name in UPDATE_METRICS
+        if name.startswith("outcome/") or _is_of_updates(name)
     }
     outcomes = {name: points[name] for name, length in lengths.items() if length}
     return Identity(
@@ -198,6 +186,21 @@ def _begins_alike(first: Points, second: Points) -> bool:
     return np.array_equal(first[0][:count], second[0][:count]) and np.array_equal(
         first[1][:count], second[1][:count]
     )
+
+
+def _is_of_updates(name: str) -> bool:
+    """Return whether no two trainings share a metric's values by chance.
+
+    Those of two seeds differ from the first update on, while failed runs share few returns.
+    """
+    return name in {
+        "optimiser/loss",
+        "policy/loss",
+        "value/loss",
+        "exploration/entropy",
+        "optimiser/grad_norm",
+        "language/length_mean",
+    }
 
 
 def _points(series: Series) -> Points:

@@ -14,11 +14,6 @@ from pathlib import Path
 
 from rlvitals.errors import VitalsError
 
-# Columns of the table; the others are the members of its JSON column.
-METRIC_COLUMNS = ("id", "run_id", "timestamp", "run_name", "step")
-CONFIG_COLUMNS = ("id", "run_id", "run_name", "created_at")
-OTHER_COLUMNS = frozenset({"log_id", "space_id"})
-
 
 def is_part(name: str, names: Collection[str]) -> bool:
     """Return whether a file of a repository is one of the two tables of a project."""
@@ -42,9 +37,10 @@ def write_databases(folder: Path) -> None:
 def _write(metrics: Path, configs: Path, database: Path) -> None:
     temporary = database.with_suffix(".tmp")
     temporary.unlink(missing_ok=True)
+    # The columns of each table; all further ones are members of its JSON column.
     tables = (
-        ("metrics", "metrics", metrics, METRIC_COLUMNS),
-        ("configs", "config", configs, CONFIG_COLUMNS),
+        ("metrics", "metrics", metrics, ("id", "run_id", "timestamp", "run_name", "step")),
+        ("configs", "config", configs, ("id", "run_id", "run_name", "created_at")),
     )
     with closing(sqlite3.connect(temporary)) as connection, connection:
         for table, json_column, file, columns in tables:
@@ -59,20 +55,20 @@ def _write(metrics: Path, configs: Path, database: Path) -> None:
 
 
 def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
-    """Yield the table's own columns of each row, and the others as JSON."""
+    """Yield of each row the columns that are named, and the others as JSON."""
     try:
         from pyarrow import parquet  # noqa: PLC0415 - optional
     except ImportError:
         hint = 'pip install "rlvitals[parquet]"'
         raise VitalsError("Trackio's data set needs pyarrow", where=file.name, hint=hint) from None
-    others = {*columns, *OTHER_COLUMNS}
+    not_logged = {*columns, "log_id", "space_id"}
     with parquet.ParquetFile(file) as table:
         for batch in table.iter_batches():
             for row in batch.to_pylist():
                 packed = {
                     name: _plain(cell)
                     for name, cell in row.items()
-                    if cell is not None and name not in others
+                    if cell is not None and name not in not_logged
                 }
                 yield (*map(row.get, columns), json.dumps(packed, default=str))
 

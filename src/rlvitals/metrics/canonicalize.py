@@ -88,8 +88,7 @@ def trace(
     """
     overrides = overrides or Given()
     gathered = _gather(logs, overrides)
-    sources = _sources(gathered)
-    clocks = align.align(sources)
+    clocks = align.align(sources := _sources(gathered))
     logs = [_in_step(log, clock) for log, clock in zip(gathered.logs, clocks, strict=True)]
     columns = _rank_columns(gathered.logs, gathered.columns, clocks)
     best = _fullest(columns)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rlvitals.views.report.html import standalone
+from rlvitals.views.report.html import wrap_page
 from rlvitals.views.report.markup import Html, breakable, el, join
 from rlvitals.views.triage_table import TriageRow, duration, group_heads, head_cells, sentence
 
@@ -15,7 +15,7 @@ def document(rows: Sequence[TriageRow], now_s: float) -> str:
     table = el("table", head, el("tbody", *_lines(rows)), class_="runs")
     name = f"Triage of {len(rows)} runs"
     blocks = (el("h1", name), el("p", sentence(rows)), el("div", table, class_="wide"))
-    return standalone(name, blocks, now_s)
+    return wrap_page(name, blocks, now_s)
 
 
 def _lines(rows: Sequence[TriageRow]) -> Iterator[Html]:

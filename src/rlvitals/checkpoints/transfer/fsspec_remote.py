@@ -32,15 +32,6 @@ SCHEME_PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", 
     "gs": "gcsfs", "gcs": "gcsfs", "s3a": "s3fs", "abfs": "adlfs", "az": "adlfs",
 }  # fmt: skip
 
-ACCESS_HINTS = {
-    "s3": "aws configure, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; AWS_ENDPOINT_URL names "
-    "a server of one's own",
-    "gs": "gcloud auth application-default login; is the bucket's name right?",
-    "az": "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY",
-    "hf": "hf auth login, or HF_TOKEN; is it USER/REPOSITORY, and on the network?",
-}
-SCHEME_ALIASES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
-
 
 class FsspecFiles:
     """Files below a URL that fsspec supports. After an error it reconnects.
@@ -288,10 +279,19 @@ def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECON
 def access_hint(url: str) -> str:
     """Return what gives access to a URL, by its scheme: a login, variables, a connection."""
     address = urlsplit(url)
-    if address.scheme in {"sftp", "ssh"}:
-        return f"ssh {address.hostname or 'HOST'}, and its entry in ~/.ssh/config"
-    scheme = SCHEME_ALIASES.get(address.scheme, address.scheme)
-    return ACCESS_HINTS.get(scheme, "is the address right, and on the network?")
+    match address.scheme:
+        case "sftp" | "ssh":
+            return f"ssh {address.hostname or 'HOST'}, and its entry in ~/.ssh/config"
+        case "s3" | "s3a":
+            keys = "aws configure, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            return f"{keys}; AWS_ENDPOINT_URL names a server of one's own"
+        case "gs" | "gcs":
+            return "gcloud auth application-default login; is the bucket's name right?"
+        case "az" | "abfs" | "abfss":
+            return "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY"
+        case "hf":
+            return "hf auth login, or HF_TOKEN; is it USER/REPOSITORY, and on the network?"
+    return "is the address right, and on the network?"
 
 
 def _suggest_target(url: str) -> str:

@@ -209,19 +209,19 @@ def _finding(
         bound=limit,
         evidence=evidence,
         counter=() if targets.differ else alike,
-        causes=REWARD_CAUSES if has_horizon else (),
-        remedies=REWARD_REMEDIES if has_horizon else (),
+        causes=(
+            "training sees rewards of 0, or the same in every step: a wrapper, a scale, a clip",
+            *RULE.causes[1:2],
+        )
+        if has_horizon
+        else (),
+        remedies=(
+            "print the rewards that an update trains on, beside those that the environment pays",
+            *RULE.remedies[1:2],
+        )
+        if has_horizon
+        else (),
     )
-
-
-REWARD_CAUSES = (
-    "training sees rewards of 0, or the same in every step: a wrapper, a scale, a clip",
-    "targets that leave the reward out, or take the critic's own value for it",
-)
-REWARD_REMEDIES = (
-    "print the rewards that an update trains on, beside those that the environment pays",
-    "print the value targets of one episode, and check that they differ",
-)
 
 
 RULE = Rule(

@@ -42,10 +42,10 @@ def document(runs: Sequence[Page | Unread], now_s: float, overlay: Overlay | Non
         el("script", Html(json_in_html(packed)), type="application/json", id="data"),
         el("script", Html(script)),
     )
-    return standalone(name, blocks, now_s, scripts, script)
+    return wrap_page(name, blocks, now_s, scripts, script)
 
 
-def standalone(
+def wrap_page(
     name: str, blocks: Sequence[Html], now_s: float, scripts: Sequence[Html] = (), script: str = ""
 ) -> str:
     """Return a page of blocks in the report's style; `script` is the text of its one script."""
