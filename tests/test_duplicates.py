@@ -51,11 +51,11 @@ def test_three_logs_of_a_training_are_one_run_that_names_the_others(tmp_path, ca
     assert [str(tmp_path / "csv/ppo") in texts[0], str(tmp_path / "tb/ppo") in texts[1]] == [1, 1]
 
 
-def monitored(folder, returns=RETURN):
+def monitored(folder, returns=RETURN, length=20):
     """A CSV of SB3's logger beside its monitor, whose episodes are judged in place of the mean."""
     table(folder, returns)
     episodes = np.repeat(returns, 5) + np.random.default_rng(3).normal(size=5 * len(returns))
-    lines = [f"{value:.6f},20,{i}.0\n" for i, value in enumerate(episodes)]
+    lines = [f"{value:.6f},{length},{i}.0\n" for i, value in enumerate(episodes)]
     (folder / "0.monitor.csv").write_text('#{"t_start": 1.0}\nr,l,t\n' + "".join(lines))
 
 
@@ -94,6 +94,34 @@ def test_what_a_training_printed_too_is_no_run_of_its_own(tmp_path, capsys):
     assert list(listed(tmp_path, capsys)) == ["run"]
     printed(tmp_path / "seed-2" / "ppo.log", RETURN + 3 * KL / KL.max())
     assert len(listed(tmp_path, capsys)) == 2
+
+
+def test_what_a_training_printed_beside_its_monitor_is_no_run_of_its_own(tmp_path, capsys):
+    """The console has a mean of 100 episodes, the monitor each of them."""
+    monitored(tmp_path / "out", length=int(STEPS[-1]) // (5 * len(STEPS)))
+    with_loss(tmp_path / "out", RETURN / 3)
+    block = "|    ep_rew_mean | {:.3g} |\n| time/ | |\n|    total_timesteps | {} |\n"
+    block = "| rollout/ | |\n" + block + "| train/ | |\n|    loss | {:.3g} |\n"
+    rule = "-" * 30 + "\n"
+    rows = zip(RETURN, STEPS, RETURN / 3, strict=True)
+    text = "".join(rule + block.format(*row) + rule for row in rows)
+    (tmp_path / "train.log").write_text(text)
+    assert list(listed(tmp_path, capsys)) == ["out"]
+
+
+def test_a_training_that_learns_nothing_is_told_by_the_lengths_that_it_samples(tmp_path, capsys):
+    """Every reward is 1: no loss, no gradient, and the entropy stays where it was."""
+    lengths = 12.0 + np.random.default_rng(0).normal(size=20)
+    rows = [
+        {"loss": 0.0, "reward": 1.0, "completions/mean_length": length, "step": i + 1}
+        for i, length in enumerate(lengths.tolist())
+    ]
+    state = {"global_step": 20, "max_steps": 20, "log_history": rows}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "trainer_state.json").write_text(json.dumps(state))
+    printed = [{key: f"{row[key]:.4g}" for key in row if key != "step"} for row in rows]
+    (tmp_path / "train.log").write_text("".join(f"{row}\n" for row in printed))
+    assert list(listed(tmp_path, capsys)) == ["out"]
 
 
 def trainer_log(folder, losses):

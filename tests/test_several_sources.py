@@ -7,6 +7,7 @@ import numpy as np
 import tfrecords
 
 import rlvitals
+from rlvitals.cli import main
 
 ROWS = 60
 STEPS = 2048 * np.arange(1, ROWS + 1)
@@ -82,3 +83,18 @@ def test_more_sources_of_a_run_change_no_finding(tmp_path):
     assert judged < {rule.name for rule in merged.clear} | {r.name for r, _ in merged.findings}
     found = {rule.name: (f.began, f.observed) for rule, f in merged.findings}
     assert {rule.name: (f.began, f.observed) for rule, f in alone.findings}.items() <= found.items()
+
+
+def test_where_numbers_come_from_is_one_line_of_a_report(tmp_path, capsys):
+    for write in (events, table, tracker):
+        write(tmp_path)
+    main(["diagnose", str(tmp_path)])
+    short = capsys.readouterr().out
+    main(["diagnose", "-v", str(tmp_path)])
+    whole = capsys.readouterr().out
+    main(["diagnose", "--json", str(tmp_path)])
+    notes = json.loads(capsys.readouterr().out)["trace"]["notes"]
+    (source,) = [note for note in notes if " read from " in note]
+    assert "1 note on which of several files or keys is read: -v" in short
+    assert " read from " not in short
+    assert source in " ".join(whole.split())

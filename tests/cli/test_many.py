@@ -12,6 +12,7 @@ from small_logs import write
 from waiting import HANG_SECONDS
 
 from rlvitals import settings
+from rlvitals.cli import main
 from rlvitals.diagnosis import batch, load
 from rlvitals.errors import UnreadableLog
 from rlvitals.views import diagnosis_json
@@ -91,6 +92,7 @@ def test_cores_are_those_this_process_may_use():
 ODD = f"""
 from pathlib import Path
 from rlvitals import settings
+from rlvitals.cli import main
 from rlvitals.diagnosis import batch, load
 
 asked = [(run, settings.Settings()) for run in load.runs(Path("."))]
@@ -112,6 +114,7 @@ ENDLESS = """
 import sys
 from pathlib import Path
 from rlvitals import settings
+from rlvitals.cli import main
 from rlvitals.diagnosis import batch, load
 
 asked = 1_000 * [(run, settings.Settings()) for run in load.runs(Path("."))]
@@ -172,3 +175,17 @@ def test_a_stop_that_arrives_in_a_callback_is_quiet_and_not_lost():
         timeout=HANG_SECONDS,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_a_run_below_one_of_several_folders_is_named_with_it(tmp_path, monkeypatch, capsys):
+    """W&B's folder layout: `runs/l19yputp` says nothing of the training beside `r1`."""
+    write(tmp_path / "r1")
+    write(tmp_path / "r2" / "runs" / "l19yputp")
+    write(tmp_path / "r2" / "runs" / "k2aah1zz")
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    main(["diagnose", "r1", "r2"])
+    out = capsys.readouterr().out
+
+    words = set(out.split())
+    assert {"r1", "r2/runs/l19yputp", "r2/runs/k2aah1zz"} <= words

@@ -37,10 +37,29 @@ def test_the_worst_come_first_with_their_hours(call, tmp_path):
     assert document["total"]["hours_of_broken"] == pytest.approx(bad["hours"])
     assert document["total"]["hours"] == pytest.approx(bad["hours"] + good["hours"])
     text = call("triage", tmp_path / "runs", *KL)[1]
-    assert text.index("bad") < text.index("good")
+    assert text.index("bad") < text.index(">good<")
     assert "2 runs, 1 broken: 59 min of 2.0 h" in text
     page = call("triage", tmp_path / "runs", *KL, "--markdown")[1]
     assert "| ❌ " in page
+
+
+def test_the_list_is_one_page_without_a_script(call, tmp_path):
+    timed(tmp_path / "runs" / "good")
+    timed(tmp_path / "runs" / "<b>bad", rises=False)
+    page = tmp_path / "pages" / "triage.html"
+    code, out, _ = call("triage", tmp_path / "runs", *KL, "--page", page)
+    assert code == 1
+    assert "2 runs, 1 broken" in out
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert "<script" not in text
+    assert "<b>bad" not in text
+    assert "2 runs, 1 broken: 59 min of 2.0 h" in text
+    assert text.index("&lt;b&gt;bad") < text.index(">good<")
+    file = tmp_path / "file"
+    file.touch()
+    code, _, error = call("triage", tmp_path / "runs", "--page", file / "page.html")
+    assert (code, "no page can be written there" in error) == (2, True)
 
 
 def test_since_counts_from_the_last_row_or_else_the_file(call, tmp_path):

@@ -78,6 +78,28 @@ def test_a_back_end_that_is_missing_is_named_with_its_command(call):
     assert "pip install gcsfs" in error
 
 
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("hf:me/nothing", "  try: hf auth login"),
+        ("s3://bucket/x", "  try: aws configure"),
+        ("ssh://127.0.0.1:9/runs", "  try: ssh 127.0.0.1"),
+    ],
+)
+def test_an_address_that_cannot_be_read_says_what_gives_access(call, monkeypatch, path, hint):
+    """Nothing answers at the closed port that each client is sent to."""
+    for name, value in (
+        ("HF_ENDPOINT", "http://127.0.0.1:9"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+        ("AWS_MAX_ATTEMPTS", "1"),
+    ):
+        monkeypatch.setenv(name, value)
+    code, _, error = call("diagnose", path)
+    assert code == 3
+    assert any(line.startswith(hint) for line in error.splitlines())
+
+
 def test_a_hosted_run_is_not_followed(call):
     code, _, error = call("follow", "wandb:me/p/x")
     assert code == 2

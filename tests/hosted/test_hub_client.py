@@ -90,6 +90,48 @@ def test_event_files_of_a_data_set_are_judged(ask):
     assert document["trace"]["series"]["outcome/return"]["points"] == 60
 
 
+TRACKED = """
+import trackio
+from trackio.sqlite_storage import SQLiteStorage
+
+for name in ("good", "bad"):
+    trackio.init(project="maze", name=name, config={"gamma": 0.99})
+    for i in range(60):
+        value = 5.0 * i + i % 3 if name == "good" else 40.0 + i % 3
+        item = {"rollout/ep_rew_mean": value, "train/approx_kl": float("nan") if i == 9 else 0.01}
+        trackio.log(item if i % 2 else item | {"half": i}, step=i * 10)
+    trackio.finish()
+SQLiteStorage._dataset_import_attempted = True  # as after the start of a Space
+SQLiteStorage.export_to_parquet()
+"""
+
+
+def test_trackio_s_data_set_is_judged_as_its_database(server, ask, tmp_path):
+    """Trackio writes both; the data set is what a Space backs up on the hub."""
+    pytest.importorskip("trackio")
+    pytest.importorskip("pyarrow")
+    home = tmp_path / "trackio"
+    environ = {**os.environ, "TRACKIO_DIR": str(home), "HF_HUB_OFFLINE": "1"}
+    subprocess.run([sys.executable, "-c", TRACKED], env=environ, check=True, capture_output=True)
+    tables = {file.name: file.read_bytes() for file in home.glob("*.parquet")}
+    assert {"maze.parquet", "maze_configs.parquet"} <= set(tables)
+    server.repositories["datasets/me/tracks"] = {**tables, "data/train.parquet": b"x"}
+    by_name = {}
+    for address in ("hf:datasets/me/tracks", str(home / "maze.db")):
+        done = ask(address)
+        assert done.stdout, done.stderr
+        documents = [document["trace"] for document in json.loads(done.stdout)]
+        by_name[address] = {
+            trace["name"].rpartition("/")[2]: (trace["series"], trace["settings"])
+            for trace in documents
+        }
+    hosted, local = by_name.values()
+    assert hosted == local
+    assert set(local) == {"good", "bad"}
+    assert local["good"][1]["gamma"] == 0.99
+    assert "data/train.parquet" not in {path for path, _ in server.reads}
+
+
 def test_a_repository_that_is_not_there_is_said(ask):
     done = ask("hf:me/nothing")
     assert done.returncode == 3

@@ -138,7 +138,10 @@ def test_errors_name_the_server_and_no_password(call, monkeypatch, tmp_path):
     monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
     code, _, error = call("diagnose", "mlflow:http://user:geheim@127.0.0.1:9")
     assert code == 3
-    assert "MLflow says" in error
+    first, where, hint = error.splitlines()
+    assert first == "error: no MLflow server answers"
+    assert where.startswith("  at:  http://")
+    assert "MLFLOW_TRACKING_TOKEN" in hint
     assert "geheim" not in error
     assert all("geheim" not in str(path) for path in Path(tmp_path).rglob("*"))
 

@@ -385,3 +385,17 @@ def test_a_reward_that_climbed_to_full_batches_has_converged():
     assert found.verdict.word is Word.CONVERGED
     for other in (0.99 * rewards, rewards - 0.2, 2 * rewards):  # 1 is not their maximum
         assert diagnose(grpo(outcome__reward=other)).verdict.word is not Word.CONVERGED
+
+
+@pytest.mark.parametrize(("cut", "explains"), [(0.4, False), (0.8, True)])
+def test_few_cut_responses_do_not_make_all_groups_uniform(cut, explains):
+    """Where all groups are uniform, at most the share of cut responses is of groups cut whole."""
+    rows = 60
+    run = grpo(
+        language__truncated_share=np.full(rows, cut),
+        reward__group_zero_std=np.where(np.arange(rows) < rows // 2, 0.2, 1.0),
+        outcome__reward=made.rising(rows),
+    )
+    (case,) = (case for case in diagnose(run).cases if case.rule.name == "responses-truncated")
+    below = {symptom.rule.name for symptom in case.symptoms}
+    assert ("zero-variance-groups" in below) is explains

@@ -19,10 +19,10 @@ LEARNED = np.geomspace(17.0, 0.5, COUNT)
 UNTOLD = 20.0 + 60.0 * np.abs(np.sin(np.arange(COUNT) / 15.0))  # up and down: no trend
 
 
-def critic(explained=None, loss=FLAT_LOSS, outcome=None, env="CartPole-v1"):
+def critic(explained=None, loss=FLAT_LOSS, outcome=None, env="CartPole-v1", **settings):
     explained = 0.02 * made.noise(COUNT) if explained is None else explained
     run = made.trace(
-        settings={"env_id": env, "n_steps": 32, "n_envs": 8},
+        settings={"env_id": env, "n_steps": 32, "n_envs": 8, **settings},
         value__explained_variance=explained,
         value__loss=loss,
         outcome__return=made.rising() if outcome is None else outcome,
@@ -37,6 +37,24 @@ def test_a_critic_that_never_learned_is_a_warning_far_from_solved(outcome):
     assert found.severity is Severity.WARNING
     assert "has learned nothing" in found.summary
     assert found.causes[0] == UNTRAINED_CAUSES[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "severity"),
+    [
+        ({"clip_vloss": True, "clip_range": 0.02}, Severity.NOTE),
+        ({"clip_range_value": 0.02}, Severity.NOTE),
+        ({"clip_vloss": True, "clip_range": 0.2}, Severity.WARNING),  # 20 in 100 updates
+        ({"clip_vloss": False, "clip_range": 0.02}, Severity.WARNING),
+    ],
+)
+def test_clipped_values_may_not_have_come_to_the_returns_yet(settings, severity):
+    """CleanRL clips them by 0.2 an update: a first try of a few thousand steps is too short."""
+    found = critic(outcome=made.flat(), **settings)
+    assert found.severity is severity
+    assert any("100 updates move them by 2 at most" in text for text in found.counter) is (
+        severity is Severity.NOTE
+    )
 
 
 def test_a_critic_that_explained_much_for_a_while_is_not_said_to_have_learned_nothing_at_all():

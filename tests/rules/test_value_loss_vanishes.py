@@ -53,6 +53,26 @@ def test_an_explained_variance_of_0_by_0_is_evidence_however_it_is_logged(explai
     assert found.severity is Severity.WARNING
 
 
+def test_a_reward_that_never_arrives_is_named_before_the_critic():
+    """The returns are the environment's own; a wrapper behind them pays 0."""
+    dead = run(
+        {**CARTPOLE, "gamma": 0.99},
+        value__explained_variance=np.full(COUNT, -13.0),
+        value__loss=np.where(np.arange(COUNT) < 3, 0.005, 4e-6),
+    )
+    first, *_ = diagnose(dead).cases
+    assert first.rule is RULE
+    assert first.finding.severity is Severity.WARNING
+    assert "rewards of 0" in first.finding.causes[0]
+    assert "critic-explains-nothing" in {symptom.rule.name for symptom in first.symptoms}
+
+
+@pytest.mark.parametrize("explained", [-0.5, 0.0, 0.3])
+def test_targets_that_vary_more_than_the_critic_errs_are_a_note(explained):
+    narrow = run(value__explained_variance=np.full(COUNT, explained))
+    assert RULE.judge(narrow).severity is Severity.NOTE
+
+
 def test_trap_1_a_run_at_its_maximum_has_nothing_left_to_predict_and_is_well():
     returns = np.minimum(made.rising(COUNT, 900), 500.0)
     loss = np.where(returns < 500, 50.0, 5e-8)

@@ -20,6 +20,7 @@ exit code: 0  no run is broken
 examples:
   rlvitals triage runs
   rlvitals triage runs --since 1d --markdown
+  rlvitals triage runs --page triage.html
   rlvitals triage wandb:entity/project --since 12h
   rlvitals triage mlflow:http://localhost:5000 --json
   rlvitals triage --index clickhouse://host/runs --since 12h
@@ -63,6 +64,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     flags.add_free(parser)
     flags.add_ray(parser)
     flags.add_alerts(parser)
+    text = "also write the list to FILE as one HTML page that opens anywhere"
+    parser.add_argument("--page", type=Path, metavar="FILE", help=text)
     output_format = parser.add_mutually_exclusive_group()
     output_format.add_argument("--json", action="store_true", help="print JSON")
     output_format.add_argument("--markdown", action="store_true", help="print Markdown")
@@ -139,12 +142,27 @@ def _print_rows(rows: "list[TriageRow]", args: Namespace) -> None:
     from rlvitals.views import json_view, triage_table
     from rlvitals.views.console import emit
 
+    if args.page:
+        _write_page(rows, args.page)
     if args.json:
         print(json_view.document({"runs": rows, "total": triage_table.total(rows)}))
     elif args.markdown:
         print(triage_table.markdown_table(rows))
     else:
         emit(triage_table.table(rows))
+
+
+def _write_page(rows: "list[TriageRow]", path: Path) -> None:
+    """Write the list as a page. Raises UsageError where the file cannot be written."""
+    from rlvitals.views import triage_page
+
+    text = triage_page.document(rows, clock.now())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        problem = f"no page can be written there: {error.strerror}"
+        raise UsageError(problem, where=str(path), hint="--page FILE") from error
 
 
 def _send_alerts(

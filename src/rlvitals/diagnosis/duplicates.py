@@ -2,9 +2,10 @@
 
     copies = find({0: identify(trackers, trace), ...})
 
-Two runs are one training where different trackers logged them, an outcome or a loss that both have
-moves and is the same at the same steps, and nothing that both have differs. Of two runs that go on,
-one may be some rows behind; printed numbers may lack digits. Two seeds that begin alike, and a
+Two runs are one training where different trackers logged them, an outcome or a metric of updates
+that both have moves and is the same at the same steps, and nothing that both have differs. A mean
+of episodes is another quantity than the episodes. Of two runs that go on, one may be some rows
+behind; printed numbers may lack digits. Two seeds that begin alike, and a
 training that was repeated with the same tracker, are two runs.
 """
 
@@ -30,7 +31,7 @@ class Identity:
     """What tells one training from another, without the rows of its log."""
 
     trackers: frozenset[str]
-    outcomes: Mapping[str, Points]  # outcomes and losses that move
+    outcomes: Mapping[str, Points]  # outcomes and metrics of updates that move
     openings: Mapping[str, bytes]  # digest of each until it has taken enough values
     digests: Mapping[str, bytes]  # of each series but clocks and speeds
     windows: Mapping[str, int]  # points that each value is a mean of
@@ -46,9 +47,9 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
     """
     points = {name: _points(series) for name, series in trace.series.items()}
     lengths = {
-        name: _opening_length(points[name][1], 3 if _is_loss(name) else 10)
+        name: _opening_length(points[name][1], 3 if _is_of_updates(name) else 10)
         for name in points
-        if name.startswith("outcome/") or _is_loss(name)
+        if name.startswith("outcome/") or _is_of_updates(name)
     }
     outcomes = {name: points[name] for name, length in lengths.items() if length}
     return Identity(
@@ -132,7 +133,7 @@ def _is_same(first: Identity, second: Identity) -> bool:
             for name in first.outcomes.keys() & second.outcomes.keys()
         )
     shared = {
-        name  # a mean of episodes is another quantity than the episodes
+        name
         for name in first.digests.keys() & second.digests.keys()
         if first.windows.get(name) == second.windows.get(name)
     }
@@ -144,10 +145,13 @@ def _is_console_copy(written: Identity, printed: Identity) -> bool:
 
     Stable-Baselines3 prints three significant digits.
     """
-    shared = printed.outcomes.keys() & written.outcomes.keys()
-    if "console" in written.trackers or not shared:
+    pairs = [
+        (written.outcomes[name], points)
+        for name, points in printed.outcomes.items()
+        if name in written.outcomes and not _is_other_quantity(name, written, printed)
+    ]
+    if "console" in written.trackers or not pairs:
         return False
-    pairs = [(written.outcomes[name], printed.outcomes[name]) for name in shared]
     if not all(
         len(logged[1]) == len(console[1]) and np.allclose(logged[1], console[1], rtol=5e-3, atol=0)
         for logged, console in pairs
@@ -156,6 +160,13 @@ def _is_console_copy(written: Identity, printed: Identity) -> bool:
     if all(np.array_equal(logged[0], console[0]) for logged, console in pairs):
         return True
     return _has_no_steps([console for _, console in pairs])
+
+
+def _is_other_quantity(name: str, written: Identity, printed: Identity) -> bool:
+    """Return whether one run logged each episode, and the other a mean of episodes."""
+    return written.windows.get(name) != printed.windows.get(name) and len(
+        written.outcomes[name][0]
+    ) != len(printed.outcomes[name][0])
 
 
 def _has_no_steps(printed: Sequence[Points]) -> bool:
@@ -177,12 +188,19 @@ def _begins_alike(first: Points, second: Points) -> bool:
     )
 
 
-def _is_loss(name: str) -> bool:
+def _is_of_updates(name: str) -> bool:
     """Return whether no two trainings share a metric's values by chance.
 
-    The losses of two seeds differ from the first update on, while failed runs share few returns.
+    Those of two seeds differ from the first update on, while failed runs share few returns.
     """
-    return name in {"optimiser/loss", "policy/loss", "value/loss"}
+    return name in {
+        "optimiser/loss",
+        "policy/loss",
+        "value/loss",
+        "exploration/entropy",
+        "optimiser/grad_norm",
+        "language/length_mean",
+    }
 
 
 def _points(series: Series) -> Points:

@@ -114,6 +114,8 @@ class _Evidence:
 
     def against(self, name: str, symptom_rule: Rule, symptom: Finding) -> str:
         """Say why a finding cannot be the cause of another; empty where it may be."""
+        if name in symptom.excluded_causes:
+            return "the numbers exclude it"
         cause = self.by_name[name][1]
         by_then = symptom.known if symptom.known >= 0 else symptom.ended
         latest_step = by_then + self.slack

@@ -52,8 +52,10 @@ def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> Non
             _update(client, experiment, run, folder)
         show(len(runs), len(runs), "")
     except MlflowException as error:
-        text = redact.text(harmless(str(error), 300))
         hint = "is the server there? MLFLOW_TRACKING_TOKEN or _USERNAME and _PASSWORD log in"
+        if isinstance(error.__context__, OSError):  # that of requests, a page long
+            raise VitalsError("no MLflow server answers", where=server, hint=hint) from error
+        text = redact.text(harmless(str(error), 300))
         raise VitalsError(f"MLflow says: {text}", where=server, hint=hint) from error
     if not runs:
         raise UnreadableLog("no run is there", where=server, hint="an earlier --since, or none")

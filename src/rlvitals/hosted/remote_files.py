@@ -5,8 +5,9 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from rlvitals.checkpoints.transfer.fsspec_remote import FsspecFiles, open_url
+from rlvitals.checkpoints.transfer.fsspec_remote import FsspecFiles, access_hint, open_url
 from rlvitals.errors import UnreadableLog, VitalsError, harmless
+from rlvitals.hosted import trackio_dataset
 from rlvitals.readers import select
 from rlvitals.readers.discovery import settings_files
 from rlvitals.storage import redact
@@ -26,16 +27,23 @@ def fetch(url: str, folder: Path, show: Show) -> None:
     files = open_url(url, options)
     try:
         sizes = files.sizes()
-        names = [name for name in sorted(sizes) if may_be_log(name, sizes[name])]
+        names = [
+            name
+            for name in sorted(sizes)
+            if may_be_log(name, sizes[name]) or trackio_dataset.is_part(name, sizes)
+        ]
         for number, name in enumerate(names):
             show(number, len(names), name)
             update(files, name, sizes[name], folder)
         show(len(names), len(names), "")
+        trackio_dataset.write_databases(folder)
     except VitalsError:
         raise
     except Exception as error:  # each back-end has errors of its own
         text = redact.text(harmless(str(error))) or type(error).__name__
-        raise VitalsError(f"cannot be read: {text}", where=redact.text(url)) from error
+        raise VitalsError(
+            f"cannot be read: {text}", where=redact.text(url), hint=access_hint(url)
+        ) from error
     if not names:
         problem = "nothing is there" if not sizes else f"none of {len(sizes):,} files is a log"
         raise UnreadableLog(problem, where=redact.text(url), hint="rlvitals readers")
@@ -60,7 +68,8 @@ def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
         raise
     except Exception as error:  # each back-end has errors of its own
         text = redact.text(harmless(str(error))) or type(error).__name__
-        raise VitalsError(f"cannot be read: {text}", where=store.name) from error
+        hint = access_hint(url)
+        raise VitalsError(f"cannot be read: {text}", where=store.name, hint=hint) from error
     return bool(names)
 
 

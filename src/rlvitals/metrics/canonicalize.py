@@ -88,8 +88,7 @@ def trace(
     """
     overrides = overrides or Given()
     gathered = _gather(logs, overrides)
-    sources = _sources(gathered)
-    clocks = align.align(sources)
+    clocks = align.align(sources := _sources(gathered))
     logs = [_in_step(log, clock) for log, clock in zip(gathered.logs, clocks, strict=True)]
     columns = _rank_columns(gathered.logs, gathered.columns, clocks)
     best = _fullest(columns)
@@ -97,7 +96,8 @@ def trace(
     measured = {key: column.measured for key, column in best.items()}
     resumed = max((s.seams for s in straight.values()), key=len, default=())
     settings = {**gathered.settings, **overrides.settings}
-    notes = (*_notes(logs, [*straight.values()]), *gathered.notes)
+    notes = (*_notes(logs, [*straight.values()]), *gathered.notes, *_clock_notes(logs, clocks))
+    provenance = tuple(_duplicate_notes(logs, columns, best))
     return Trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
         measured=measured,
@@ -105,7 +105,8 @@ def trace(
         profile=overrides.profile or profile.infer(best.keys(), measured, settings),
         budget=budget(settings.get("total_steps")),
         lifecycle=lifecycle or ending.lifecycle(logs, resumed),
-        notes=(*notes, *_clock_notes(logs, clocks), *_duplicate_notes(logs, columns, best)),
+        notes=(*notes, *provenance),
+        provenance=provenance,
         unmapped=tuple(dict.fromkeys(gathered.unmapped)),  # two logs may contain the same
         step_unit=align.unit(sources),
         name=name,

@@ -132,7 +132,7 @@ def _trace(run: Trace, *, columns: bool) -> dict[str, Json]:
     members = {
         f.name: plain(getattr(run, f.name))
         for f in fields(run)
-        if f.name not in {*KEYED_FIELDS, "ranks"}
+        if f.name not in {*KEYED_FIELDS, "ranks", "provenance"}  # notes contain the last
     }
     # Of each metric that several ranks log, the ranks: their numbers are in the log.
     members["ranks"] = {_text(key): plain(values.ranks) for key, values in run.ranks.items()}

@@ -374,14 +374,20 @@ def siblings(diagnosis: Diagnosis) -> tuple[str, ...]:
     return (compared.sentence, settings, course)
 
 
-def notes(trace: Trace, max_notes: int = 12) -> tuple[str, ...]:
-    """Return at most `max_notes` notes on the reading of the log."""
-    if len(trace.notes) <= max_notes:
-        return trace.notes
-    return (
-        *trace.notes[: max_notes - 1],
-        f"and {len(trace.notes) - max_notes + 1} more: --json has them all",
-    )
+def notes(trace: Trace, *, provenance: bool = True) -> tuple[str, ...]:
+    """Return at most 12 notes on the reading of the log; without `provenance` count those on it."""
+    lines = trace.notes
+    if trace.provenance and not provenance:
+        count = quantity(len(trace.provenance), "note")
+        lines = (
+            *(note for note in lines if note not in trace.provenance),
+            f"{count} on which of several files or keys is read: -v",
+        )
+    max_notes = 12
+    if len(lines) <= max_notes:
+        return lines
+    hidden = f"and {len(lines) - max_notes + 1} more: --json has them all"
+    return (*lines[: max_notes - 1], hidden)
 
 
 def unmapped_text(trace: Trace, max_keys: int = 8) -> str:

@@ -147,7 +147,7 @@ def _coverage_rows(diagnosis: Diagnosis, *, verbose: bool) -> RenderableType:
     """Render context, coverage, missing settings and unmapped keys."""
     rows = grid(LABEL_COLUMNS + FINDING_INDENT)
     trace = diagnosis.trace
-    _add_context_rows(rows, diagnosis)
+    _add_context_rows(rows, diagnosis, verbose=verbose)
     rows.add_row(Text("coverage", "dim"), Text(harmless(phrases.coverage(diagnosis))))
     if diagnosis.clear:
         names = ", ".join(sorted(rule.name for rule in diagnosis.clear))
@@ -177,7 +177,7 @@ def _add_undecided_rows(rows: Table, diagnosis: Diagnosis) -> None:
         rows.add_row(Text("not known", "dim"), Text(f"settings of this run: {unknown}"))
 
 
-def _add_context_rows(rows: Table, diagnosis: Diagnosis) -> None:
+def _add_context_rows(rows: Table, diagnosis: Diagnosis, *, verbose: bool) -> None:
     """Add rows on the forecast, retractions, notes, the baseline and mutes."""
     if diagnosis.outlook is not None:
         rows.add_row(Text("ahead", "dim"), Text(harmless(diagnosis.outlook.sentence)))
@@ -186,7 +186,7 @@ def _add_context_rows(rows: Table, diagnosis: Diagnosis) -> None:
         rows.add_row(Text("" if i else "taken back", "dim"), text)
     for i, line in enumerate(phrases.siblings(diagnosis)):
         rows.add_row(Text("" if i else "siblings", "dim"), Text(harmless(line)))
-    for i, note in enumerate(phrases.notes(diagnosis.trace)):
+    for i, note in enumerate(phrases.notes(diagnosis.trace, provenance=verbose)):
         rows.add_row(Text("" if i else "notes", "dim"), Text(harmless(note)))
     if sentence := phrases.against_baseline(diagnosis):
         rows.add_row(Text("baseline", "dim"), Text(harmless(sentence)))

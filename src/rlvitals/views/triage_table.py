@@ -71,7 +71,7 @@ def by_group(rows: Sequence[TriageRow]) -> list[TriageRow]:
     return [entry for members in groups.values() for entry in members]
 
 
-def _heads(rows: Sequence[TriageRow]) -> dict[int, list[TriageRow]]:
+def group_heads(rows: Sequence[TriageRow]) -> dict[int, list[TriageRow]]:
     """Return the groups of two and more runs by the place of their first."""
     members: dict[str, list[TriageRow]] = {}
     for entry in rows:
@@ -80,11 +80,11 @@ def _heads(rows: Sequence[TriageRow]) -> dict[int, list[TriageRow]]:
     return {names.index(name): group for name, group in members.items() if name and len(group) > 1}
 
 
-def _head_cells(group: Sequence[TriageRow]) -> tuple[str, str, str]:
+def head_cells(group: Sequence[TriageRow]) -> tuple[str, str, str]:
     """Return the hours of a group, its name and its counts."""
     numbers = total(group)
     counts = f"{quantity(int(numbers['runs']), 'run')}, {numbers['broken']} broken"
-    return _duration(numbers["hours"] or None), group[0].group, counts
+    return duration(numbers["hours"] or None), group[0].group, counts
 
 
 def total(rows: Sequence[TriageRow]) -> dict[str, float]:
@@ -102,33 +102,33 @@ def total(rows: Sequence[TriageRow]) -> dict[str, float]:
 def table(rows: Sequence[TriageRow]) -> RenderableType:
     """Render the rows for a terminal, with a last line of totals."""
     lines: list[ReasonRow] = []
-    heads = _heads(rows)
+    heads = group_heads(rows)
     for number, entry in enumerate(rows):
         if number in heads:
-            hours, name, counts = _head_cells(heads[number])
+            hours, name, counts = head_cells(heads[number])
             cells = (Text("group"), Text(hours, justify="right"), Text())
             lines.append(ReasonRow(cells, name, counts, "bold"))
         colour = "red" if entry.broken else "dim" if entry.verdict == "unknown" else "green"
         verdict = Text(entry.verdict, colour)
-        took = Text(_duration(entry.hours), justify="right")
-        lost = Text(_duration(entry.hours_lost), justify="right")
+        took = Text(duration(entry.hours), justify="right")
+        lost = Text(duration(entry.hours_lost), justify="right")
         reason = f"{entry.cause}: {entry.reason}" if entry.cause else entry.reason
         lines.append(
             ReasonRow((verdict, took, lost), entry.run, reason.removeprefix(OUTCOME_UNKNOWN))
         )
     titles = (Text("verdict"), Text("took", justify="right"), Text("lost", justify="right"))
     table = [ReasonTable(titles, lines)] if lines else []
-    return Group(*table, Text(), Text(_sentence(rows), "dim"))
+    return Group(*table, Text(), Text(sentence(rows), "dim"))
 
 
 def markdown_table(rows: Sequence[TriageRow]) -> str:
     """Return the rows as a Markdown table, the totals above it."""
-    lines = [f"**{_sentence(rows)}**", "", "| verdict | took | lost | run | why |"]
+    lines = [f"**{sentence(rows)}**", "", "| verdict | took | lost | run | why |"]
     lines.append("| --- | --: | --: | --- | --- |")
-    heads = _heads(rows)
+    heads = group_heads(rows)
     for number, entry in enumerate(rows):
         if number in heads:
-            hours, name, counts = _head_cells(heads[number])
+            hours, name, counts = head_cells(heads[number])
             lines.append(f"| **group** | {hours} | | **{escape.safe(name)}** | {counts} |")
         reason = (
             f"`{entry.cause}`: {escape.safe(entry.reason)}"
@@ -136,8 +136,8 @@ def markdown_table(rows: Sequence[TriageRow]) -> str:
             else escape.safe(entry.reason)
         )
         cells = (
-            _duration(entry.hours),
-            _duration(entry.hours_lost),
+            duration(entry.hours),
+            duration(entry.hours_lost),
             escape.safe(entry.run),
             reason,
         )
@@ -146,16 +146,17 @@ def markdown_table(rows: Sequence[TriageRow]) -> str:
     return "\n".join(lines)
 
 
-def _duration(hours: float | None) -> str:
+def duration(hours: float | None) -> str:
+    """Return hours in a unit that suits them; "" where they are not known."""
     return "" if hours is None else phrases.duration(hours * HOUR_SECONDS)
 
 
-def _sentence(rows: Sequence[TriageRow]) -> str:
+def sentence(rows: Sequence[TriageRow]) -> str:
     """Return "12 runs, 3 broken: 4.5 h of 20.1 h, 2.0 h of them since a fault began"."""
     numbers = total(rows)
     text = f"{quantity(int(numbers['runs']), 'run')}, {phrases.number(numbers['broken'])} broken"
     if not numbers["hours"]:
         return f"{text}; the logs have no times"
-    text += f": {_duration(numbers['hours_of_broken'])} of {_duration(numbers['hours'])}"
+    text += f": {duration(numbers['hours_of_broken'])} of {duration(numbers['hours'])}"
     lost_hours = numbers["hours_lost"]
-    return f"{text}, {_duration(lost_hours)} of them since a fault began" if lost_hours else text
+    return f"{text}, {duration(lost_hours)} of them since a fault began" if lost_hours else text

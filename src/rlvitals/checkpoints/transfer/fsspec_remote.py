@@ -10,6 +10,7 @@ from functools import partial as part
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, partial_name
 from rlvitals.checkpoints.transfer.s3_session import s3_session
@@ -272,7 +273,25 @@ def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECON
         ) from None
     except Exception as error:  # some connect at once, and raise errors of their own kinds
         problem = f"cannot be reached: {redact.text(str(error)) or type(error).__name__}"
-        raise VitalsError(problem, where=display_url) from error
+        raise VitalsError(problem, where=display_url, hint=access_hint(url)) from error
+
+
+def access_hint(url: str) -> str:
+    """Return what gives access to a URL, by its scheme: a login, variables, a connection."""
+    address = urlsplit(url)
+    match address.scheme:
+        case "sftp" | "ssh":
+            return f"ssh {address.hostname or 'HOST'}, and its entry in ~/.ssh/config"
+        case "s3" | "s3a":
+            keys = "aws configure, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            return f"{keys}; AWS_ENDPOINT_URL names a server of one's own"
+        case "gs" | "gcs":
+            return "gcloud auth application-default login; is the bucket's name right?"
+        case "az" | "abfs" | "abfss":
+            return "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY"
+        case "hf":
+            return "hf auth login, or HF_TOKEN; is it USER/REPOSITORY, and on the network?"
+    return "is the address right, and on the network?"
 
 
 def _suggest_target(url: str) -> str:

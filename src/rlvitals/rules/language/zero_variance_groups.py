@@ -21,6 +21,8 @@ prompt, or sample prompts until groups have contrast.
 ## When it is wrong
 Late in good training most groups are all right: with p of the answers right and groups of G, p^G
 of them are. With two completions a half is ordinary.
+Truncated responses are no cause where less than half as many responses are cut as groups are
+uniform: at most the share of cut responses can be the share of groups that are cut throughout.
 
 ## References
 - Shao et al. 2024, "DeepSeekMath", GRPO's group-relative advantage.
@@ -31,6 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.outcome import REWARD
 from rlvitals.metrics.catalogue.reward import (
     COMPONENT,
@@ -133,6 +136,7 @@ def _finding(trace: Trace, picked: tuple[str, Series], stretch: Stretch, limit: 
         counter=counter,
         causes=_causes(split),
         remedies=_remedies(split),
+        excluded_causes=_exclude_truncation(trace, stretch, level),
         curve=None if name == GROUP_ZERO_STD.name else Curve("uniform groups", shares),
     )
 
@@ -167,6 +171,13 @@ def _split(trace: Trace, during: Series) -> Split | None:
     uniform, p = float(during.values.mean()), float(series.values.mean())
     right = float(np.clip(p - (1 - uniform) / 2, 0.0, uniform))
     return Split(right, uniform - right)
+
+
+def _exclude_truncation(trace: Trace, stretch: Stretch, uniform: float) -> tuple[str, ...]:
+    """Exclude truncation where most uniform groups have responses that ended by themselves."""
+    logged = trace.get(TRUNCATED_SHARE.name)
+    cut = None if logged is None else median(stretch.of(logged).finite().values)
+    return ("responses-truncated",) if cut is not None and cut < 0.5 * uniform else ()
 
 
 def _severity(trend: Standing, split: Split | None, *, nearly_all: bool) -> Severity:

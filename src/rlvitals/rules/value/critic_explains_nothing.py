@@ -35,8 +35,9 @@ Explained variance is 1 - Var(R - V) / Var(R): blind to a constant offset, and a
 contain V, a high one is no proof of a good critic either. Short rollouts (A2C: 5 steps) keep it
 near 0 in runs that learn well, so below 256 samples for each estimate this is never more than
 a note, and that only where the outcome is proven to stall. It falls far below 0 where all
-returns are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's
-`ppo/val/var_explained` uses the squared error: there an offset counts too.
+returns are alike, as at a task's maximum. Values that are clipped move by the clip range in an
+update: while all updates together move them by less than they err by, this is a note. RLlib cuts it
+off at -1. TRL's `ppo/val/var_explained` uses the squared error: there an offset counts too.
 
 ## References
 - Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
@@ -92,7 +93,30 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"{EXPLAINED_VARIANCE.name} is not logged", (EXPLAINED_VARIANCE.name,))
     logged = trace[metric.name].finite()
     untrained = find_useless_critic(trace, metric.name, logged, MIN_EXPLAINED_VARIANCE)
-    return untrained or _stretch(trace, metric.name, logged)
+    answer = untrained or _stretch(trace, metric.name, logged)
+    reason = _describe_value_clip(trace, len(logged)) if isinstance(answer, Finding) else ""
+    if isinstance(answer, Finding) and reason:
+        return replace(answer, severity=Severity.NOTE, counter=(*answer.counter, reason))
+    return answer
+
+
+def _describe_value_clip(trace: Trace, updates: int) -> str:
+    """Say why clipped predictions cannot have come to the returns yet; empty where they can.
+
+    A value that has moved by the clip range in an update gets no gradient from there on.
+    """
+    loss, clip = trace.get(LOSS.name), trace.number("clip_range_value")
+    if clip is None and trace.settings.get("clip_vloss") is True:  # CleanRL: the policy's range
+        clip = trace.number("clip_range")
+    if loss is None or not clip or not len(loss := loss.finite()):
+        return ""
+    error = float(np.sqrt(np.median(loss.values)))
+    if updates * clip >= error:
+        return ""
+    return (
+        f"values are clipped to {clip:g} an update: {updates} updates move them by "
+        f"{updates * clip:.3g} at most, and they err by {error:.3g} or more"
+    )
 
 
 def _stretch(trace: Trace, metric: str, logged: Series) -> Answer:
@@ -237,6 +261,7 @@ RULE = Rule(
         "updates-hardly-move",
         "exploration-explodes",
         "value-loss-explosion",
+        "value-loss-vanishes",
         "value-clip-high",
     ),
     thresholds=(

@@ -6,7 +6,8 @@ square of the largest return (an error of 0.1 % of it), in nine of ten points of
 (10 where fewer than 40 are logged) and to the end; the outcome neither rising, nor at its ceiling,
 nor holding its best. If returns differ from point to point by 1 % or more all the same, what the
 critic learns cannot be the return: a warning where explained variance is mostly undefined or below
--1000, that is 0/0, or the discount is set to 0, and where the outcome is proven to stall. So are
+-1000, that is 0/0, or below -1, where targets vary less than the little that the critic errs by, or
+the discount is set to 0, and where the outcome is proven to stall. So are
 targets that changed at a step: the loss jumps to 10 x its median and falls below a twentieth of it
 within ten points, while the outcome falls only later. If returns hardly differ, it is a note: there
 is nothing to tell apart.
@@ -73,7 +74,8 @@ class _Targets:
     spread: float  # sd of the logged returns, as a share of the largest
     differ: bool  # the returns themselves do vary
     undefined: float  # share of the explained variances that are 0/0 or nearly; NaN without any
-    discounted: bool  # the discount is set to 0
+    narrow: float  # the same, that are below -1: targets vary less than the critic errs
+    gamma: float | None  # the discount, where it is known
     abrupt: bool = False  # the loss was usual and gone within a few points
 
 
@@ -132,13 +134,14 @@ def _targets(trace: Trace, returns: Array, explained: Array) -> _Targets:
         spread,
         spread >= MIN_RETURN_SPREAD.on(trace),
         float(absurd.mean()) if explained.size else np.nan,
-        trace.number("gamma") == 0,
+        float((absurd | (explained < -1.0)).mean()) if explained.size else np.nan,
+        trace.number("gamma"),
     )
 
 
 def _is_cut_off(targets: _Targets) -> bool:
     """Tell targets that leave the returns out: they do not vary though the returns do."""
-    is_cut = targets.discounted or targets.undefined > MAJORITY_OF_ESTIMATES or targets.abrupt
+    is_cut = targets.gamma == 0 or targets.narrow > MAJORITY_OF_ESTIMATES or targets.abrupt
     return targets.differ and is_cut
 
 
@@ -181,12 +184,20 @@ def _finding(
             f"explained variance is 0/0 or nearly in {share}: the critic's targets are all alike"
         )
         evidence = (sentence, *evidence)
-    if targets.discounted:
+    elif targets.narrow > MAJORITY_OF_ESTIMATES:
+        sentence = (
+            f"explained variance is below -1 in {targets.narrow:.0%} of the updates: the critic's "
+            "targets vary even less than it errs by"
+        )
+        evidence = (sentence, *evidence)
+    if targets.gamma == 0:
         evidence = ("gamma is 0: the target is the next reward, whatever comes later", *evidence)
     alike = ("where nothing has succeeded yet, that is to be expected",)
     returns = "and returns hardly differ: there is nothing to tell a good action by"
     if targets.differ:
         returns = f"though returns differ by {targets.spread:.0%} of the largest"
+    # A horizon of two steps and more spans more than the next reward.
+    has_horizon = _is_cut_off(targets) and targets.gamma is not None and targets.gamma >= 0.5
     return Finding(
         f"the value loss has collapsed: {level:.2g} in the median of {during.size} updates, "
         f"{float(loss.values[:MIN_START_POINTS].max()):.2g} at first, {returns}",
@@ -198,6 +209,18 @@ def _finding(
         bound=limit,
         evidence=evidence,
         counter=() if targets.differ else alike,
+        causes=(
+            "training sees rewards of 0, or the same in every step: a wrapper, a scale, a clip",
+            *RULE.causes[1:2],
+        )
+        if has_horizon
+        else (),
+        remedies=(
+            "print the rewards that an update trains on, beside those that the environment pays",
+            *RULE.remedies[1:2],
+        )
+        if has_horizon
+        else (),
     )
 
 

@@ -24,8 +24,6 @@ def document(runs: Sequence[Page | Unread], now_s: float, overlay: Overlay | Non
 
     `overlay` compares the runs: it comes first, and its metrics after the table of the runs.
     """
-    script = assets.script(_read_asset("report.js"))
-    style = assets.style(_read_asset("report.css"))
     several = len(runs) > 1
     name = f"{len(runs)} runs" if several else runs[0].name
     blocks: list[Html] = [el("h1", name)]
@@ -38,15 +36,22 @@ def document(runs: Sequence[Page | Unread], now_s: float, overlay: Overlay | Non
     if overlay is not None:
         blocks.append(overlay_section.evidence(overlay, shared))
     blocks += [_run(page, number, several=several) for number, page in enumerate(runs)]
-    foot = f"rlvitals {rlvitals.__version__} · {moment(now_s)} UTC"
-    body = el(
-        "body",
+    script = assets.script(_read_asset("report.js"))
+    scripts = (
         el("noscript", el("p", "The charts are drawn by a script, which is turned off here.")),
-        el("main", *blocks),
-        el("footer", foot),
         el("script", Html(json_in_html(packed)), type="application/json", id="data"),
         el("script", Html(script)),
     )
+    return wrap_page(name, blocks, now_s, scripts, script)
+
+
+def wrap_page(
+    name: str, blocks: Sequence[Html], now_s: float, scripts: Sequence[Html] = (), script: str = ""
+) -> str:
+    """Return a page of blocks in the report's style; `script` is the text of its one script."""
+    style = assets.style(_read_asset("report.css"))
+    foot = f"rlvitals {rlvitals.__version__} · {moment(now_s)} UTC"
+    body = el("body", *scripts[:1], el("main", *blocks), el("footer", foot), *scripts[1:])
     head = el(
         "head",
         el("meta", charset="utf-8"),
