@@ -24,6 +24,7 @@ import reading
 import recording
 import scheduling
 import serving
+import serving_peers
 import start_up
 import store
 import tensorboard_sink
@@ -36,6 +37,7 @@ BENCHMARKS = (
     many_runs,
     following,
     serving,
+    serving_peers,
     hooks,
     capturing,
     language,
