@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import agents
 import capturing
+import charts_in_browser
 import checkpointing
 import cluster
 import comparing
@@ -44,6 +45,7 @@ BENCHMARKS = (
     diagnosing,
     diagnosing_peers,
     agents,
+    charts_in_browser,
     drawing,
     recording,
     kills,

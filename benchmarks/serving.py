@@ -115,10 +115,12 @@ def fleet(folder: Path) -> None:
     for name in ("empty index", "again"):
         with Server("rlvitals", "serve", str(folder), "--port", str(PORT)) as server:
             start = until(lambda: answer(url))
+            first, _ = server.numbers()
             size = len(answer(url))
             listed = start + until(lambda: f'"total":{RUNS}'.encode() in answer(f"{url}api/runs"))
             cpu, memory = server.numbers()
-            print(f"{RUNS:,} runs, {name}: first page {start:.1f} s, {size / 1e3:.0f} kB; "
+            print(f"{RUNS:,} runs, {name}: first page {start:.1f} s, CPU {first:.2f} s, "
+                  f"{size / 1e3:.0f} kB; "
                   f"all listed {listed:.1f} s; CPU {cpu:.1f} s, {memory:.0f} MB")  # fmt: skip
 
 
