@@ -59,6 +59,7 @@ def main() -> list[str]:
 
 def _cost(page: Page) -> tuple[float, float]:
     """Return the ms of the main thread a frame, and those of its script."""
+
     def seconds() -> tuple[float, float]:
         told = page.ask("Performance.getMetrics")["metrics"]
         metrics = {metric["name"]: metric["value"] for metric in told}
