@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import agents
 import capturing
+import charts_in_browser
 import checkpointing
 import cluster
 import comparing
@@ -24,6 +25,7 @@ import reading
 import recording
 import scheduling
 import serving
+import serving_peers
 import start_up
 import store
 import tensorboard_sink
@@ -36,12 +38,14 @@ BENCHMARKS = (
     many_runs,
     following,
     serving,
+    serving_peers,
     hooks,
     capturing,
     language,
     diagnosing,
     diagnosing_peers,
     agents,
+    charts_in_browser,
     drawing,
     recording,
     kills,

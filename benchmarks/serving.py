@@ -1,14 +1,11 @@
-"""The live page beside TensorBoard: start to first chart, bytes, memory, spike, delay.
+"""The live page's costs: many viewers, large and growing runs, a first page of many runs.
 
-Both read one series of POINTS rows, ours from a run folder, TensorBoard from its event file. Start
-is the time from the command to the first answer that holds the series. CPU is of the server until
-then. The spike is one point among all. The delay is the time from the write of a row to the answer
-that holds it. RUNS run folders are served once with an empty index and once more. VIEWERS browsers
+RUNS run folders are served once with an empty index and once more. VIEWERS browsers
 listen to one stream of messages, of ours and of a bare starlette loop. A compacted run of
 LARGE_POINTS, in one metric and in METRICS of them, is opened, and zoomed into at once and after
 REST_SECONDS; the peak is of the server's memory from its start until the first chart. A run of
 LARGE_POINTS that is not compacted is opened while rows are written to it; its peak is until the
-last of them was served.
+last of them was served. CPU is of the server until the first answer that holds the series.
 """
 
 import asyncio
@@ -33,6 +30,7 @@ from typing import Self
 import numpy as np
 import psutil
 import uvicorn
+from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -42,7 +40,7 @@ import rlvitals
 from rlvitals.server.channel import Channel
 from rlvitals.storage.blocks import Writer
 
-POINTS, SPIKE, PEAK = 100_000, 61_803, 500.0
+PEAK = 500.0  # of a spike of one point
 RUNS = 5_000
 LARGE_POINTS, METRICS = 20_000_000, 20
 REST_SECONDS = 15.0  # after which the server has let go of the points
@@ -51,10 +49,9 @@ MESSAGE = {"points": "x" * 400}  # about what a row of ten metrics takes
 PORT = 18_265
 OURS = f"http://127.0.0.1:{PORT}/api/charts?key=long&name=run0-chart0"
 ROWS = f"http://127.0.0.1:{PORT}/api/series?key=long&metric=optimiser/loss&first=%d&last=%d"
-THEIRS = f"http://127.0.0.1:{PORT}/data/plugin/scalars/scalars?run=.&tag=train/loss"
 
 
-def answer(url: str) -> bytes:
+def answer(url: str | urllib.request.Request) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=60) as reply:  # noqa: S310 - our own address
             return reply.read()
@@ -94,56 +91,17 @@ class Server:
         return cpu, sum(p.memory_info().rss for p in every) / 1e6
 
 
-def row(  # noqa: PLR0913 - the columns
-    name: str, start: float, numbers: tuple[float, float], size: int, *, spike: bool, delay: float
-) -> None:
-    cpu, memory = numbers
-    word = "kept" if spike else "lost"
-    print(f"{name:12} start {start:5.1f} s  CPU {cpu:5.1f} s  {memory:4.0f} MB  "
-          f"{size / 1e3:7.1f} kB  spike {word}  delay {delay:.2f} s")  # fmt: skip
-
-
-def ours(folder: Path) -> None:
-    run = rlvitals.start(str(folder / "long"), framework="sb3", flush_seconds=0.1)
-    for step in range(POINTS):
-        run.log({"train/loss": PEAK if step == SPIKE else step % 7}, step=step)
-    run.flush()
-    with Server("rlvitals", "serve", str(folder), "--port", str(PORT)) as server:
-        start = until(lambda: b'"columns"' in answer(OURS))
-        numbers, data = server.numbers(), answer(OURS)
-        spike = PEAK in json.loads(answer(ROWS % (SPIKE, SPIKE)))["values"] and is_packed_spike(
-            data
-        )
-        time.sleep(2)
-        run.log({"train/loss": 3.0}, step=POINTS)
-        wanted = ROWS % (POINTS, POINTS)
-        delay = until(lambda: POINTS in json.loads(answer(wanted))["steps"])
-    run.finish()
-    row("rlvitals", start, numbers, len(data), spike=spike, delay=delay)
+def chart_values(data: bytes) -> NDArray[np.float64]:
+    """Return what the curve of a chart is drawn from; empty where there is no curve yet."""
+    columns = json.loads(data).get("columns")
+    if not columns:
+        return np.zeros(0)
+    values = columns[0]["values"]
+    return np.frombuffer(base64.b64decode(values["b"]), f"<f{values['f']}").astype(float)
 
 
 def is_packed_spike(data: bytes) -> bool:
-    values = json.loads(data)["columns"][0]["values"]
-    return PEAK in np.frombuffer(base64.b64decode(values["b"]), f"<f{values['f']}")
-
-
-def theirs(folder: Path) -> None:
-    from torch.utils.tensorboard import SummaryWriter
-
-    with SummaryWriter(str(folder), flush_secs=1) as writer:
-        for step in range(POINTS):
-            writer.add_scalar("train/loss", PEAK if step == SPIKE else step % 7, step)
-        writer.flush()
-        arguments = ("--logdir", str(folder), "--port", str(PORT), "--host", "127.0.0.1")
-        with Server("tensorboard.main", *arguments) as server:
-            start = until(lambda: b"[[" in answer(THEIRS))
-            until(lambda: json.loads(answer(THEIRS))[-1][1] == POINTS - 1)
-            numbers, data = server.numbers(), answer(THEIRS)
-            spike = any(value == PEAK for _, _, value in json.loads(data))
-            writer.add_scalar("train/loss", 3.0, POINTS)
-            writer.flush()
-            delay = until(lambda: json.loads(answer(THEIRS))[-1][1] == POINTS)
-    row("TensorBoard", start, numbers, len(data), spike=spike, delay=delay)
+    return PEAK in chart_values(data)
 
 
 def fleet(folder: Path) -> None:
@@ -157,10 +115,12 @@ def fleet(folder: Path) -> None:
     for name in ("empty index", "again"):
         with Server("rlvitals", "serve", str(folder), "--port", str(PORT)) as server:
             start = until(lambda: answer(url))
+            first, _ = server.numbers()
             size = len(answer(url))
             listed = start + until(lambda: f'"total":{RUNS}'.encode() in answer(f"{url}api/runs"))
             cpu, memory = server.numbers()
-            print(f"{RUNS:,} runs, {name}: first page {start:.1f} s, {size / 1e3:.0f} kB; "
+            print(f"{RUNS:,} runs, {name}: first page {start:.1f} s, CPU {first:.2f} s, "
+                  f"{size / 1e3:.0f} kB; "
                   f"all listed {listed:.1f} s; CPU {cpu:.1f} s, {memory:.0f} MB")  # fmt: skip
 
 
@@ -305,12 +265,11 @@ def main() -> None:
     if sys.argv[1:2] == ["--stream"]:
         stream(sys.argv[2])
         return
-    print(f"Live pages, a series of {POINTS:,} points")
 
     def large_wide(folder: Path) -> None:
         large(folder, METRICS)
 
-    measures = (ours, theirs, viewers, large, large_wide, growing, fleet)
+    measures = (viewers, large, large_wide, growing, fleet)
     for measure in measures:
         if sys.argv[1:] and measure.__name__ not in sys.argv[1:]:
             continue

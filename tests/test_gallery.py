@@ -38,6 +38,8 @@ def test_every_picture_is_of_a_fault_and_all_are_small():
         text = path.read_text()
         assert ET.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - ours
         assert path.stem in text
+        # A browser leaves out the spaces that a text begins with: a unit would touch its title.
+        assert not re.search(r">[ ]+[^\s<][^<]*</text>", text), path.name
 
 
 @pytest.mark.parametrize("name", ["weight-nan", "reward-flipped"])

@@ -45,3 +45,10 @@ def test_broken_runs_are_named_before_the_charts(root, client):
     assert "Broken: high (2 of 3 runs)." in text
     assert text.index("Broken: high") < text.index("data-chart")
     assert "Broken:" not in page(client, *keys[:3])
+
+
+def test_a_comparison_of_nothing_says_how_to_choose_runs(client):
+    answer = client.get("/compare")
+    assert answer.status_code == 422
+    assert "0 runs cannot be compared" in answer.text
+    assert "select 2 to 24 runs in the list of all runs" in answer.text

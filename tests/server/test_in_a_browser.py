@@ -252,6 +252,12 @@ def test_seeds_are_grouped_with_a_band(show):
     page.until("document.querySelectorAll('.line.group').length > 0")
     assert page.run("document.querySelector('.heads :nth-child(3)').textContent") == "group"
     assert page.run("document.getElementById('sort').disabled")
+    # Some groups have equal seeds: their range is one number.
+    page.until("[...document.querySelectorAll('.group .reason')].some(r => r.textContent)")
+    spans = page.run("[...document.querySelectorAll('.group .reason')].map(r => r.textContent)")
+    ends = [span.partition(": ")[2].split(" to ") for span in spans if span]
+    assert min(map(len, ends)) == 1
+    assert all(len(set(pair)) == len(pair) for pair in ends)
     page.run("document.getElementById('group').click()")
     page.until("!document.querySelector('.line.group')")
     assert page.run("document.querySelector('.heads :nth-child(3)').textContent") == "run"
@@ -274,3 +280,18 @@ def test_a_chart_is_saved(show, tmp_path, name, path):
     data = files[0].read_bytes()
     table = b"curve," if path.startswith("/compare") else b"step,"
     assert {"png": b"\x89PNG", "svg": b"<svg", "csv": table}[name] in data[:20]
+
+
+@pytest.mark.parametrize("path", ["/run/sweep/broken", "/compare?key=healthy&key=sweep/broken"])
+def test_on_paper_every_chart_is_drawn(browser, address, tmp_path, path):
+    page = browser.open(address + path, height=400)  # most charts are out of sight
+    page.until(READY)
+    page.run(
+        "addEventListener('beforeprint', () => window.empty ="
+        " [...document.querySelectorAll('[data-chart]')].filter(c => !c.querySelector('.line'))"
+        ".map(c => c.dataset.chart))"
+    )
+    assert page.run("document.querySelectorAll('[data-chart]:not(:has(.line))').length") > 2
+    page.paper(tmp_path / "page.pdf")
+    assert page.run("window.empty") == []
+    page.ask("Page.close")

@@ -12,7 +12,7 @@ from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison, RunScore
 from rlvitals.comparison.scores import Axis
-from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.errors import UnreadableLog, UsageError, quantity
 from rlvitals.rules.standing import label
 from rlvitals.server import chart_data, page_shell, run_page, setting_charts
 from rlvitals.server.fleet_groups import SEED_SUFFIX
@@ -97,7 +97,8 @@ def _group_runs(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
     """Group runs, and place them on an axis. Raises UsageError."""
     if not 1 < len(runs) <= MAX_COMPARED_RUNS:
         raise UsageError(
-            f"{len(runs)} runs cannot be compared", where="key", hint=f"2 to {MAX_COMPARED_RUNS}"
+            f"{quantity(len(runs), 'run')} cannot be compared",
+            hint=f"select 2 to {MAX_COMPARED_RUNS} runs in the list of all runs, then Compare",
         )
     compared = [
         ComparedRun(run.key, replace(run.diagnosis, trace=run.trace), _find_experiment(run))

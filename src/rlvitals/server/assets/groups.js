@@ -10,14 +10,14 @@ function groupLine(group, labels) {
   const several = group.keys.length > 1;
   const keys = group.keys.slice(0, MOST_COMPARED).map((key) => `key=${encodeURIComponent(key)}`).join("&");
   const address = several ? `/compare?${keys}` : `/run/${group.keys[0].split("/").map(encodeURIComponent).join("/")}`;
-  const span = several && group.low !== null ? `${written(group.low)} to ${written(group.high)}` : "";
+  const ends = several && group.low !== null ? [...new Set([written(group.low), written(group.high)])] : [];
   return html("div", { class: `line group is-${worst}`, role: "listitem" },
     html("span", { class: "pick" }), // where other lines have their box
     html("span", { class: `lamp ${worst}`, role: "img", "aria-label": labels[worst] }),
     html("div", { class: "who" }, html("a", { class: "name", href: address }, head),
       html("div", { class: "settings" }, ...settings.map((text) => html("span", { class: "setting" }, text)))),
     html("div", { class: "what" }, html("div", {}, ...words),
-      html("div", { class: "reason" }, span && `${group.outcome}: ${span}`)),
+      html("div", { class: "reason" }, ends.length ? `${group.outcome}: ${ends.join(" to ")}` : "")),
     html("div", { class: "outcome" }, groupCurve(group), html("div", {}, html("b", {}, group.middle === null ? "" : written(group.middle)),
       html("span", several ? { title: "interquartile mean; the band reaches from the lowest to the highest run" } : {},
         `${group.outcome}${several ? ", IQM" : ""}`))),

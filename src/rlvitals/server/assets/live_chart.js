@@ -38,18 +38,34 @@ class LiveView extends View {
     this.asking = null;
     const charts = [...this.wanted];
     this.wanted.clear();
-    for (let at = 0; at < charts.length; at += 12) {
-      const some = charts.slice(at, at + 12);
+    for (const some of batches(charts)) {
       const answer = await this.fetch(some.map((chart) => chart.name));
       if (!answer) return;
-      answer.charts.forEach((told) => some.find((chart) => chart.name === told.name)?.load(told, answer.columns));
+      give(answer, some);
     }
   }
 
-  async fetch(names, range = "") {
+  /* Load charts before this returns: a page that is printed waits for nothing. */
+  loadNow(charts) {
+    for (const some of batches(charts)) {
+      const request = new XMLHttpRequest();
+      request.open("GET", this.address(some.map((chart) => chart.name)), false);
+      try {
+        request.send();
+      } catch {
+        return; // the server is gone
+      }
+      if (request.status === 200) give(JSON.parse(request.responseText), some);
+    }
+  }
+
+  address(names, range = "") {
     const asked = names.map((name) => `&name=${encodeURIComponent(name)}`).join("");
-    const average = this.average ? `&average=${this.average}` : "";
-    const answer = await fetch(`${this.source}${asked}${range}${average}`).catch(() => null);
+    return `${this.source}${asked}${range}${this.average ? `&average=${this.average}` : ""}`;
+  }
+
+  async fetch(names, range) {
+    const answer = await fetch(this.address(names, range)).catch(() => null);
     if (answer?.status === 409) this.onstale?.();
     return answer?.ok ? answer.json() : null;
   }
@@ -76,6 +92,15 @@ class LiveView extends View {
     if (document.hidden) return;
     for (const chart of whole ? this.charts : grown) chart.stale();
   }
+}
+
+/* Return the charts in groups, each of which one answer holds. */
+function batches(charts) {
+  return Array.from({ length: Math.ceil(charts.length / 12) }, (_, at) => charts.slice(12 * at, 12 * at + 12));
+}
+
+function give(answer, charts) {
+  answer.charts.forEach((told) => charts.find((chart) => chart.name === told.name)?.load(told, answer.columns));
 }
 
 class LiveChart extends Chart {

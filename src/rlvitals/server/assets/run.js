@@ -112,9 +112,12 @@ function searchMetrics(run) {
 function printing(charts) {
   let unfolded = [];
   addEventListener("beforeprint", () => {
-    unfolded = [...document.querySelectorAll("details:not([open]):not(.export)")];
+    unfolded = [...document.querySelectorAll("details:not([open], .export, .asking)")];
     for (const one of unfolded) one.open = true;
-    charts().forEach((chart) => chart.loaded !== undefined && chart.print());
+    const every = [...charts().values()];
+    const missing = every.filter((chart) => !chart.loaded);
+    missing[0]?.view.loadNow(missing);
+    for (const chart of every) if (chart.loaded) chart.print();
   });
   addEventListener("afterprint", () => {
     for (const one of unfolded) one.open = false;

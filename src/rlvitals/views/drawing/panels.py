@@ -285,7 +285,7 @@ def _title(
         unit = cut(unit_texts[-1], max(0.0, room), TEXT_SIZES["ticks"])
     if unit:
         axes.annotate(
-            f"  {unit}", (1, 0), xycoords=title, va="bottom", size=TEXT_SIZES["ticks"],
+            f"\u00a0\u00a0{unit}", (1, 0), xycoords=title, va="bottom", size=TEXT_SIZES["ticks"],
             color=theme.dim,
         )  # fmt: skip
     if not caption:
