@@ -14,25 +14,31 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-good-is-it.md"
 TITLE = "## Language runs"
 TEXT = """{title}
 
-{counts} They are kept in `faults/language` and `faults/healthy`; scripts train them anew (`scripts/record_language_runs.py`,
-`record_systems_runs.py`, `record_evaluated_runs.py`, `record_rlhf_runs.py`, `record_chart_runs.py`,
-`record_rollout_runs.py`), and `benchmarks/language_tier.py --write` writes this section.
+{counts} They are kept in `faults/language` and `faults/healthy`; scripts train them anew
+(`scripts/record_language_runs.py`, `record_systems_runs.py`, `record_evaluated_runs.py`,
+`record_rlhf_runs.py`, `record_chart_runs.py`, `record_rollout_runs.py`), and
+`benchmarks/language_tier.py --write` writes this section.
 
-- **Runs.** TRL's GRPO, supervised, preference and PPO trainers, GRPO beside a sampler of its own whose weights are late,
-  partial, mixed, drifting or without the adapter, our own trainer on charts, and a loop of its own whose rollouts are
-  saved and call a tool. The models have 40,000 to 130,000 weights and learn sums, charts and word problems.
-- **Broken** is a run whose mechanism is broken by construction, or whose last rewards are below those of every healthy
-  run of its trainer and task; the other {benign} runs with a fault are benign.
-- **Columns.** *scalars* is what a trainer logs by itself; *with rollouts* adds what is counted in saved rollouts, which
-  only the loop of its own has; *with settings* adds the settings too. A fault counts where the column can show it.
-- **Left out.** No limit of a rule is fitted to these runs, but its severity is measured: a rule with fewer than ten
-  healthy runs is a note. A fold is judged with the healthy runs of the other tasks, or of the other trainers, alone.
-- **What is not blind.** Most rules for language runs were written with runs of these scripts in view, so a fold tells
-  whether a rule holds elsewhere, not how often it is right on faults that nobody thought of. The first look at the
-  {new} runs of the faults that were added last named {first_look}. [Real runs](../faults/real/README.md) are the other test.
-- **What tiny models on a CPU cannot show.** Routing that differs between trainer and sampler over many layers of
-  experts, FP8 and other quantised kernels, answers of thousands of tokens (their truncation, their staleness and their
-  drift), several ranks, and base models that know the test.
+- **Runs.** TRL's GRPO, supervised, preference and PPO trainers, GRPO beside a sampler of its own
+  whose weights are late, partial, mixed, drifting or without the adapter, our own trainer on
+  charts, and a loop of its own whose rollouts are saved and call a tool. The models have 40,000 to
+  130,000 weights and learn sums, charts and word problems.
+- **Broken** is a run whose mechanism is broken by construction, or whose last rewards are below
+  those of every healthy run of its trainer and task; the other {benign} runs with a fault are
+  benign.
+- **Columns.** *scalars* is what a trainer logs by itself; *with rollouts* adds what is counted in
+  saved rollouts, which only the loop of its own has; *with settings* adds the settings too. A fault
+  counts where the column can show it.
+- **Left out.** No limit of a rule is fitted to these runs, but its severity is measured: a rule
+  with fewer than ten healthy runs is a note. A fold is judged with the healthy runs of the other
+  tasks, or of the other trainers, alone.
+- **What is not blind.** Most rules for language runs were written with runs of these scripts in
+  view, so a fold tells whether a rule holds elsewhere, not how often it is right on faults that
+  nobody thought of. The first look at the {new} runs of the faults that were added last named
+  {first_look}. [Real runs](../faults/real/README.md) are the other test.
+- **What tiny models on a CPU cannot show.** Routing that differs between trainer and sampler over
+  many layers of experts, FP8 and other quantised kernels, answers of thousands of tokens (their
+  truncation, their staleness and their drift), several ranks, and base models that know the test.
 """
 NEW_FAULTS = ("adapter-lost", "sampler-drifts", "sampling-truncated", "updates-rounded",
               "versions-mixed", "weights-partly-synced")  # fmt: skip

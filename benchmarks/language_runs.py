@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from language_faults import FAULTS, Shown
 
 import rlvitals
-from rlvitals.diagnosis import engine
+from rlvitals.diagnosis import engine, load
 from rlvitals.faults.run_diagnosis import map_parallel
 from rlvitals.rules.rate import FAMILIES, MIN_HEALTHY_RUNS, Rates
 from rlvitals.rules.rates import RATES
@@ -85,7 +86,7 @@ def read() -> list[LanguageRun]:
 
 def trace(run: LanguageRun, column: Column) -> rlvitals.Trace:
     """Read what a column has of a run."""
-    settings = dict(run.settings) if column is Column.SETTINGS else {}
+    settings = known_settings(run.settings) if column is Column.SETTINGS else {}
     whole = rlvitals.trace(TIER / run.file, settings=settings, live=False)
     if column is not Column.SCALARS:
         return whole
@@ -95,6 +96,16 @@ def trace(run: LanguageRun, column: Column) -> rlvitals.Trace:
         series={name: whole.series[name] for name in names},
         measured={name: how for name, how in whole.measured.items() if name in names},
     )
+
+
+def known_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that rlvitals has a name for."""
+    known = {}
+    for key, value in settings.items():
+        with suppress(rlvitals.UsageError):
+            load.canonical({key: value})
+            known[key] = value
+    return known
 
 
 def measured_rules(run: LanguageRun) -> tuple[str, tuple[str, ...]]:
@@ -165,7 +176,8 @@ def _life(whole: rlvitals.Trace) -> tuple[str, ...]:
 def judge_all(runs: Sequence[LanguageRun], jobs: int, *, lives: bool) -> list[Judged]:
     """Diagnose every run without the healthy runs of its own task, or of its own trainer."""
     healthy = [run for run in runs if not run.fault and run.file.startswith("../healthy")]
-    rules = dict(zip((r.file for r in healthy), map_parallel(measured_rules, healthy, jobs, 8)))
+    answers = map_parallel(measured_rules, healthy, jobs, 8)
+    rules = {run.file: answer for run, answer in zip(healthy, answers, strict=True)}
     fold_rates: dict[tuple[Fold, str], Rates] = {}
     for fold in (Fold.TASK, Fold.TRAINER):
         for name in {run.group(fold) for run in runs}:

@@ -44,8 +44,8 @@ def misses(judged: Sequence[Judged]) -> list[str]:
         ):
             log, told = (each.answers[c, Fold.NONE] for c in (Column.ROLLOUTS, Column.SETTINGS))
             alarms, settings = ",".join(log.alarms), ",".join(told.alarms)
-            lines.append(f"{each.run.file} {each.run.fault}: {log.verdict} {alarms} | with settings:"
-                         f" {settings} | notes: {','.join(log.notes)}")  # fmt: skip
+            name = f"{each.run.file} {each.run.fault}: {log.verdict}"
+            lines.append(f"{name} {alarms} | settings {settings} | notes {','.join(log.notes)}")
     return lines
 
 
