@@ -9,6 +9,8 @@ from language_runs import TIER, Column, Fold, Judged, broken, is_decidable, name
 
 from rlvitals.faults import table
 from rlvitals.faults.score import Share, share
+from rlvitals.rules.rate import MIN_HEALTHY_RUNS
+from rlvitals.rules.rates import RATES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-good-is-it.md"
 TITLE = "## Language runs"
@@ -40,6 +42,16 @@ TEXT = """{title}
   many layers of experts, FP8 and other quantised kernels, answers of thousands of tokens (their
   truncation, their staleness and their drift), several ranks, and base models that know the test.
 """
+ROLLOUT_RULES_TEXT = """### Rules on saved rollouts
+
+The healthy runs that each rule could judge, and on how many it warned. With fewer than ten it is a
+note whatever it finds.
+"""
+ROLLOUT_RULES = (
+    "answers-copied", "failures-scored", "judge-outage", "language-switches", "length-is-paid",
+    "phantom-gradient", "stop-reason-shifts", "task-regresses", "tasks-without-signal",
+    "template-collapse", "text-degenerates", "tool-use-fades", "turns-inflate",
+)  # fmt: skip
 NEW_FAULTS = ("adapter-lost", "sampler-drifts", "sampling-truncated", "updates-rounded",
               "versions-mixed", "weights-partly-synced")  # fmt: skip
 FIRST_LOOK = "FIRST_LOOK"
@@ -53,7 +65,8 @@ def section(judged: Sequence[Judged]) -> str:
     for fold, title in ((Fold.TASK, "task"), (Fold.TRAINER, "trainer")):
         parts += [f"### A {title} left out\n", table.format_markdown(_folds(judged, faulty, fold))]
         parts.append("")
-    parts += ["### By fault of language runs\n", table.format_markdown(_faults(faulty))]
+    parts += ["### By fault of language runs\n", table.format_markdown(_faults(faulty)), ""]
+    parts += [ROLLOUT_RULES_TEXT, table.format_markdown(_rollout_rules())]
     return "\n".join(parts) + "\n"
 
 
@@ -150,4 +163,15 @@ def _faults(faulty: Sequence[Judged]) -> table.Lines:
         said = ", ".join(f"{rule} {count}" for rule, count in cases.most_common())
         lines.append((name, FAULTS[name].about, str(len(runs)), str(shown.value),
                       "-" if shown is Shown.NOWHERE else str(named), said))  # fmt: skip
+    return lines
+
+
+def _rollout_rules() -> table.Lines:
+    """Return a row for each rule on saved rollouts, as the shipped rates have it."""
+    lines: table.Lines = [("rule", "healthy runs", "warned", "may warn")]
+    for name in ROLLOUT_RULES:
+        rate = max(RATES.get(name, ()), key=lambda each: each.healthy, default=None)
+        healthy, rang = (rate.healthy, rate.rang) if rate else (0, 0)
+        may = "yes" if healthy >= MIN_HEALTHY_RUNS else "no, a note"
+        lines.append((name, str(healthy), str(rang), may))
     return lines

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from language_faults import FAULTS, Shown
+from language_faults import FAULTS, PROVEN, Shown
 
 import rlvitals
 from rlvitals.diagnosis import engine, load
@@ -74,7 +74,7 @@ class Judged:
 
     run: LanguageRun
     answers: Mapping[tuple[Column, Fold], Answer]
-    reward: float  # last tenth of the log's reward; NaN without
+    reward: float  # last tenth of the log's reward, accuracy or minus its loss
     life: tuple[str, ...] = ()  # rules that warned at some tenth of a healthy run
 
 
@@ -157,8 +157,11 @@ def _answer(diagnosis: rlvitals.Diagnosis) -> Answer:
 
 
 def _final_reward(read_trace: rlvitals.Trace) -> float:
-    series = read_trace.series.get("outcome/reward")
-    values = np.asarray(series.values if series else (), float)
+    """Return the mean reward of the last tenth; without rewards the accuracy, or minus the loss."""
+    names = ("outcome/reward", "outcome/score", "preference/eval_accuracy", "optimiser/loss")
+    name = next(each for each in names if each in read_trace.series)
+    sign = -1 if name == "optimiser/loss" else 1
+    values = sign * np.asarray(read_trace.series[name].values, float)
     return float(np.mean(values[-max(len(values) // 10, 1) :])) if len(values) else float("nan")
 
 
@@ -202,7 +205,7 @@ def broken(judged: Sequence[Judged]) -> list[Judged]:
         for each in judged
         if each.run.fault
         and (
-            FAULTS[each.run.fault].proven
+            each.run.fault in PROVEN
             or not each.reward >= floors.get((each.run.trainer, each.run.task), -np.inf)
         )
     ]

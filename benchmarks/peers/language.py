@@ -18,10 +18,10 @@ FIELDS = {
     "reward_std": ("reward/std",),
     "group_std_zero": ("reward/group_zero_std",),
     "entropy": ("exploration/entropy",),
-    "kl": ("policy/kl_to_reference_per_token", "policy/kl_to_reference", "policy/kl_to_reference_sum"),
+    "kl": ("policy/kl_to_reference_per_token", "policy/kl_to_reference"),
     "update_kl": ("policy/approx_kl",),
     "clip_fraction": ("policy/clip_fraction_effective", "policy/clip_fraction"),
-    "ratio": ("policy/ratio", "policy/sampler_ratio"),
+    "ratio": ("policy/ratio", "policy/sampler_ratio_mean"),
     "grad_norm": ("optimiser/grad_norm",),
     "learning_rate": ("optimiser/learning_rate",),
     "loss": ("optimiser/loss", "policy/loss"),
@@ -30,6 +30,7 @@ FIELDS = {
     "truncated": ("language/truncated_share",),
     "repetition": ("language/repetition_share",),
     "margin": ("preference/margin",),
+    "accuracy": ("preference/accuracy",),
     "chosen_logp": ("preference/chosen_logp",),
     "rejected_logp": ("preference/rejected_logp",),
     "evaluation_loss": ("optimiser/eval_loss", "outcome/eval_loss"),
@@ -58,6 +59,6 @@ def renamed(row: Row, names: Mapping[str, str]) -> dict[str, float]:
 
 
 def answer(tool: Tool, ask: Callable[[Given], Sequence[Alarm]]) -> None:
-    """Ask a tool about every run of the file argv[1], write its alarms to argv[2]."""
-    alarms = {run.name: ask(run) for run in read(Path(sys.argv[1]))}
-    Path(sys.argv[2]).write_text(json.dumps({**vars(tool), "alarms": alarms}, indent=1))
+    """Ask a tool about every run of the file argv[2], write its alarms to argv[3]."""
+    alarms = {run.name: ask(run) for run in read(Path(sys.argv[2]))}
+    Path(sys.argv[3]).write_text(json.dumps({**vars(tool), "alarms": alarms}, indent=1))
