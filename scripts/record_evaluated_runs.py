@@ -99,6 +99,13 @@ RUNS = (
     Run("dpo-healthy-0", trainer="dpo"),
     Run("dpo-healthy-1", trainer="dpo", seed=1, config={"learning_rate": 3e-4}),
     Run("dpo-healthy-beta", trainer="dpo", config={"beta": 0.5, "learning_rate": 3e-4}),
+    *(Run(f"grpo-evaluated-{seed}", seed=seed) for seed in range(4, 8)),
+    Run("grpo-evaluated-linear", seed=8, config={**OFTEN, "lr_scheduler_type": "linear"}),
+    Run("grpo-evaluated-slow", seed=9, config={"learning_rate": 5e-4}),
+    *(Run(f"dpo-healthy-{seed}", trainer="dpo", seed=seed) for seed in range(3, 6)),
+    Run("dpo-healthy-linear", trainer="dpo", seed=6, config={"lr_scheduler_type": "linear"}),
+    Run("dpo-healthy-soft", trainer="dpo", seed=7, config={"beta": 0.3}),
+    Run("dpo-healthy-rate", trainer="dpo", seed=8, config={**OFTEN, "learning_rate": 2e-4}),
     Run("dpo-lr-high", fault="lr-high", trainer="dpo", config={"learning_rate": 1e-2}),
     Run(
         "dpo-few-pairs",

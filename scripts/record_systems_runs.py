@@ -2,11 +2,11 @@
 
     python scripts/record_systems_runs.py OUT NAME... | --all | --list
 
-Needs torch 2.13, trl 1.16, transformers 5, psutil; about 30 s a run on one thread. What TRL logs
-of its sampler it logs only beside vLLM: here a copy of the model in bfloat16 stands in for vLLM
-(`Engine`), which generates, returns its own log-probabilities and has its weights synchronised,
-all at TRL's own call. Dynamic sampling, calls of a tool and the process's memory are logged by the
-reward functions or the trainer's subclass, as TRL lets its users do.
+Needs torch 2.13, trl 1.16, transformers 5, peft, psutil; about 30 s a run on one thread. What TRL
+logs of its sampler it logs only beside vLLM: here a copy of the model in bfloat16 stands in for
+vLLM (`Engine`), which generates, returns its own log-probabilities and has its weights
+synchronised, all at TRL's own call. Dynamic sampling, calls of a tool and the process's memory are
+logged by the reward functions or the trainer's subclass, as TRL lets its users do.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
+from peft import LoraConfig
 from systems_trainer import CALL, CHOSEN, EXPERTS, KEPT, REWARDS, Run, SystemTrainer
 from tiny_language import (
     EOS,
@@ -37,7 +38,7 @@ from tiny_language import (
     warm_start,
     write_summary,
 )
-from transformers import Qwen2MoeConfig, Qwen2MoeForCausalLM, set_seed
+from transformers import Qwen2ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 from trl import GRPOConfig
 
@@ -71,6 +72,7 @@ GRPO = {
     "lr_scheduler_type": "constant",
     "loss_type": "dapo",
 }
+SLOW = {"learning_rate": 1e-4, "beta": 0.01}
 
 RUNS = (
     Run("sampler-synced-0", sync_every=1),
@@ -80,6 +82,16 @@ RUNS = (
     Run("sampler-never-synced", "weights-never-synced", sync_every=-1),
     Run("sampler-synced-every-25", "weights-rarely-synced", sync_every=25),
     Run("sampler-hotter", "sampler-hotter", sync_every=1, hotter=2.0),
+    Run("sampler-layer-missed", "weights-partly-synced", sync_every=1, engine="layer-missed"),
+    Run("sampler-drifts", "sampler-drifts", sync_every=1, engine="drifting"),
+    Run("sampler-top-2", "sampling-truncated", sync_every=1, engine="top-2"),
+    Run("sampler-half-old", "versions-mixed", sync_every=1, engine="half-old"),
+    Run("adapter-synced", sync_every=1, lora=True, config={"learning_rate": 5e-3}),
+    Run("adapter-lost", "adapter-lost", sync_every=-1, lora=True, config={"learning_rate": 5e-3}),
+    Run("weights-whole", config={"learning_rate": 1e-4, "beta": 0.01}),
+    Run(
+        "weights-halved", "updates-rounded", half=True, config={"learning_rate": 1e-4, "beta": 0.01}
+    ),
     # An asynchronous loop: an engine that is some updates behind, calls, and dynamic sampling.
     *(
         Run(
@@ -218,9 +230,13 @@ def trainer_for(run: Run, work: Path, base: Path, tok: Any, **more: Any) -> Syst
         **run.config,
         **more,
     }
+    model: Any = str(base)
+    if run.half:
+        model = Qwen2ForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
     return SystemTrainer(
         run,
-        model=str(base),
+        model=model,
+        peft_config=LoraConfig(r=8, target_modules="all-linear") if run.lora else None,
         args=GRPOConfig(**options),
         reward_funcs=[REWARDS[name] for name in run.rewards],
         train_dataset=Dataset.from_list(problems(2000, 7)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ LEAK = 4 << 20  # bytes kept a batch
 MOST_BATCHES = 10  # DAPO's max_num_gen_batches
 CONTRAST = 0.25  # share of groups with right and wrong answers that dynamic sampling asks for
 EXPERTS, CHOSEN = 8, 2
+OLD = 30  # updates
+DRIFT = 1e-3  # relative error of the engine's weights, an update
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,9 @@ class Run:
     base: str = "half-wrong"
     sync_every: int = 0  # updates between two copies of the weights; 0: no engine; -1: never
     hotter: float = 1.0  # temperature of the engine over the trainer's
+    engine: str = ""  # what is wrong with the engine: a name in `Engine`
+    lora: bool = False  # train an adapter; an engine that is synchronised gets the merged weights
+    half: bool = False  # keep the trained weights in bfloat16, without a copy in float32
     dynamic: bool = False  # draw batches again until enough groups have contrast
     advantages: str = ""  # log their ends: "centred" as TRL computes them, "raw": the rewards
     resume_at: int = 0  # stop there, and go on from the checkpoint without its optimiser's state
@@ -86,16 +92,31 @@ REWARDS = {rule.__name__: rule for rule in (
 
 
 class Engine:
-    """A copy of the model in bfloat16 that generates in vLLM's place."""
+    """A copy of the model in bfloat16 that generates in vLLM's place.
+
+    `Run.engine`: "layer-missed" never copies the first layer, "drifting" adds an error to the
+    weights that grows with the updates, "top-2" samples the two likeliest tokens alone,
+    "half-old" answers every second prompt with the weights of `OLD` updates before.
+    """
 
     def __init__(self, run: Run, trainer: GRPOTrainer) -> None:
         self.run, self.trainer, self.asked = run, trainer, 0
         self.lag = 0  # updates since the weights were copied
         model = trainer.accelerator.unwrap_model(trainer.model)
+        if run.lora:
+            model = model.get_base_model()
         # Made anew: a deep copy's `forward` would still be that of the model it was copied from.
         self.model = type(model)(model.config)
-        self.model.load_state_dict(model.state_dict())
+        self.model.load_state_dict(self._trained())
         self.model.to(torch.bfloat16).eval()
+        self.history: list[dict[str, torch.Tensor]] = []  # of "half-old"
+
+    def _trained(self) -> dict[str, torch.Tensor]:
+        """Return the trainer's weights, an adapter merged into them."""
+        own = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        if self.run.lora:
+            own = copy.deepcopy(own).merge_and_unload()
+        return dict(own.state_dict())
 
     def sync_weights(self) -> None:
         """Copy the trainer's weights, as often as the run says."""
@@ -103,12 +124,32 @@ class Engine:
         self.lag = self.asked - 1 if every < 0 else (self.asked - 1) % every
         if self.lag:
             return
-        own = self.trainer.accelerator.unwrap_model(self.trainer.model)
-        self.model.load_state_dict(own.state_dict())
+        weights = self._trained()
+        if self.run.engine == "layer-missed":
+            weights = {key: w for key, w in weights.items() if ".layers.0." not in key}
+        if self.run.engine == "drifting":
+            error = DRIFT * self.asked
+            weights = {k: w * (1 + error * torch.randn_like(w)) for k, w in weights.items()}
+        if self.run.engine == "half-old":
+            self.history = [*self.history[-OLD:], {k: w.clone() for k, w in weights.items()}]
+        self.model.load_state_dict(weights, strict=False)
 
-    @torch.no_grad()
     def generate(self, prompts: list[list[int]], **_: object) -> tuple[Any, Any, Any, None]:
         """Return ids and the log-probability of each sampled token, at the trainer's scale."""
+        if self.run.engine != "half-old":
+            return (None, *self._answers(prompts), None)
+        tokens, values = self._answers(prompts[::2])
+        self.model.load_state_dict(self.history[0])
+        old_tokens, old_values = self._answers(prompts[1::2])
+        self.model.load_state_dict(self.history[-1])
+        mixed = [
+            [row for pair in zip(new, old, strict=True) for row in pair]
+            for new, old in ((tokens, old_tokens), (values, old_values))
+        ]
+        return None, mixed[0], mixed[1], None
+
+    @torch.no_grad()
+    def _answers(self, prompts: list[list[int]]) -> tuple[Any, Any]:
         ids = torch.tensor(prompts)  # one length: every prompt is "a+b="
         temperature = self.trainer.temperature * self.run.hotter
         out = self.model.generate(
@@ -116,6 +157,7 @@ class Engine:
             attention_mask=torch.ones_like(ids),
             do_sample=True,
             temperature=temperature,
+            top_k=2 if self.run.engine == "top-2" else 0,
             max_new_tokens=self.trainer.max_completion_length,
             pad_token_id=self.model.config.pad_token_id,
             return_dict_in_generate=True,
@@ -124,6 +166,9 @@ class Engine:
         completions = out.sequences[:, ids.shape[1] :]
         # The engine believes that it samples at the trainer's temperature.
         scores = torch.stack(out.logits, 1).float() / self.trainer.temperature
+        if self.run.engine == "top-2":  # and reports what it sampled from
+            floor = scores.topk(2, -1).values[..., -1:]
+            scores = scores.masked_fill(scores < floor, float("-inf"))
         logp = scores.log_softmax(-1).gather(-1, completions.unsqueeze(-1)).squeeze(-1)
         tokens, values = [], []
         for row, value in zip(completions.tolist(), logp.tolist(), strict=True):
@@ -131,7 +176,7 @@ class Engine:
             count = row.index(end) + 1 if end in row else len(row)
             tokens.append(row[:count])
             values.append([[v] for v in value[:count]])
-        return None, tokens, values, None
+        return tokens, values
 
 
 class SystemTrainer(GRPOTrainer):
@@ -181,6 +226,8 @@ class SystemTrainer(GRPOTrainer):
         self._note("policy/sampler_kl", (weight - gap - 1).mean())
         self._note("policy/sampler_ess", weight.mean() ** 2 / (weight**2).mean())
         self._note("optimiser/policy_lag", self.vllm_generation.lag)
+        if self.run.engine == "half-old":
+            self._note("policy/sampler_mixed_versions", 0.5)
 
     def _note_advantages(self, batch: dict[str, Any]) -> None:
         """Ends of rewards and advantages, as verl logs them; raw: groups of one response."""

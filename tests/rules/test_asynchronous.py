@@ -54,6 +54,19 @@ def test_a_quantised_sampler_is_judged_loosely(settings, finds):
     assert isinstance(sampler_mismatch.RULE.judge(run), Finding) is finds
 
 
+@pytest.mark.parametrize(
+    ("level", "measures", "severity"),
+    [
+        (0.3, {"policy__sampler_ess": 1 - near(0.5, 2)}, Severity.WARNING),
+        (0.3, {}, Severity.NOTE),
+        (0.05, {"policy__sampler_ess": 1 - near(0.5, 2)}, Severity.NOTE),
+    ],
+)
+def test_a_gap_that_no_rounding_gives_is_a_warning_though_rewards_rise(level, measures, severity):
+    run = grpo(policy__sampler_kl=near(level), outcome__reward=BETTER, **measures)
+    assert sampler_mismatch.RULE.judge(run).severity is severity
+
+
 def test_what_a_correction_masks_is_a_measure_of_its_own():
     tokens = grpo(policy__sampler_rejected_tokens=near(0.2), outcome__reward=WORSE)
     assert "20% of tokens" in sampler_mismatch.RULE.judge(tokens).evidence[0]

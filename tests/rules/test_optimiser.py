@@ -266,6 +266,19 @@ def test_a_rate_and_a_kl_of_zero_for_a_third_of_the_run_are_no_rounding(level, o
 # losses
 
 
+@pytest.mark.parametrize(
+    ("digits", "zeros", "severity"),
+    [(9, 70, Severity.WARNING), (9, 40, Severity.NOTE), (1, 70, Severity.NOTE)],
+)
+def test_a_schedule_that_is_over_at_half_of_the_run_is_a_warning(digits, zeros, severity):
+    falls = np.linspace(1.0, 0.05, 100 - zeros).round(digits)
+    run = made.trace(
+        optimiser__learning_rate=np.append(falls, np.zeros(zeros)),
+        outcome__return=10 + made.noise(100, 3),
+    )
+    assert learning_rate_jump.RULE.judge(run).severity is severity
+
+
 def test_a_supervised_loss_that_stays_is_a_warning_and_one_that_falls_is_clear():
     stays = made.trace(Profile.SUPERVISED, optimiser__loss=3.9 + 0.01 * made.noise(100))
     falls = made.trace(Profile.SUPERVISED, optimiser__loss=np.linspace(3.9, 3.0, 100))

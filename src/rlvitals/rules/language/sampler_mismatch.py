@@ -8,8 +8,8 @@ a correction above 0.05, sequences above 0.25. Five times that KL, and as much m
 for a mixture of experts, 8-bit or 4-bit weights, or samples that may be old; a tenth where the
 settings name float32 alone. Or a KL that grew fivefold to a quarter of that; or a version of the
 sampler's weights that stands still. A note; a warning where the outcome is proven to stall or fall
-and two measures say it, or one that grows; a warning too where it does not improve and the gap is
-ten times the limit, which no rounding gives.
+and two measures say it, or one that grows; a warning too where the gap is ten times the limit, which
+no rounding gives, and the outcome does not improve or a second measure says it.
 
 ## Why it matters
 PPO's and GRPO's gradients are those of samples from the policy being trained. Samples from another
@@ -283,8 +283,8 @@ def _finding(
     patterns, causes = _pattern(trace, gap, bound)
     joint = any(not sentence.startswith("judged") for sentence in together) or _grows(gap)
     is_kl = measure.metric.name in {KL.name, KL_SIGNED.name}
-    # At 10 x the limit it is another policy, whatever the precision.
-    far = is_kl and level >= 10.0 * bound.value and not content(outcome_trend)
+    # At 10 x the limit it is another policy, whatever the precision, even while rewards rise.
+    far = is_kl and level >= 10.0 * bound.value and (joint or not content(outcome_trend))
     base_severity = Severity.WARNING if far or (outcome_trend.stalls and joint) else Severity.NOTE
     return Finding(
         f"sampler and trainer disagree: {level:.3g} {measure.unit} in the median update, "

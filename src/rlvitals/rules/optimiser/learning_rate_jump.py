@@ -6,8 +6,9 @@ the start to the first fall or pause): a note, or a warning where KL or the grad
 spikes within the next 20 updates and the outcome does not improve afterwards. Where the run was
 resumed, a rate twice or half of the one before is judged so too. Or at zero over the last tenth
 of the run (5 points at least), or before nine tenths of its budget: a note. At zero in every update
-of the run, or for the last quarter of the updates while their KL is zero too, so that the rate's
-zero is no rounding of the log: a warning, unless the outcome is good all the same.
+of the run, or for the last quarter of the updates while their KL is zero too, or for their last half
+after more than 20 different rates, so that the rate's zero is no rounding of the log: a warning,
+unless the outcome is good all the same.
 
 ## Why it matters
 A jump moves the policy further in one update than the trust region was set for, and Adam's
@@ -44,6 +45,7 @@ LEARNING_RATE_FACTOR = Threshold(
 )
 RESUME_RATE_FACTOR = 2.0  # x, or half, across a resume: no schedule moves as far within a row
 MIN_REMAINING_POINTS = 5  # points: a schedule that ends with the run leaves one at most
+MIN_EXACT_RATES = 20  # different values: a zero then hides a fortieth of the highest rate at most
 MAX_ROUNDED_KL = 1e-7  # nats: float32's zero
 MIN_MOVED_KL = 1e-4  # nats: an update that moved the policy
 # Metric, factor over the median before, floor.
@@ -173,7 +175,8 @@ def _report_zero_rate(rates: Series, first: int, trace: Trace) -> Finding:
     trend = standing(trace, since=onset_step)
     evidence, counter = weigh.sides(trend)
     kl_is_zero = len(rates) - first >= 0.25 * len(rates) and _kl_is_zero(trace, onset_step)
-    idle = (first == 0 or kl_is_zero) and not weigh.content(trend)
+    is_long = len(rates) - first >= 0.5 * len(rates) and _is_exact(rates)
+    idle = (first == 0 or kl_is_zero or is_long) and not weigh.content(trend)
     evidence = (*evidence, "their KL is zero as well") if kl_is_zero else evidence
     return Finding(
         f"the learning rate is zero from step {onset_step:,} on, {len(rates) - first} of "
@@ -187,6 +190,11 @@ def _report_zero_rate(rates: Series, first: int, trace: Trace) -> Finding:
         evidence=evidence,
         counter=counter,
     )
+
+
+def _is_exact(rates: Series) -> bool:
+    """Tell a log that prints a rate to more than its first digits, so that a zero is no rounding."""
+    return len(np.unique(rates.values)) > MIN_EXACT_RATES
 
 
 def _kl_is_zero(trace: Trace, onset_step: int) -> bool:
