@@ -92,7 +92,8 @@ class Mirror:
             return
         self._index_due = clock.monotonic() + INDEX_SECONDS
         try:
-            self._entry.update(has_ended=has_ended)
+            sequence = self.uploader.manifest.sequence
+            self._entry.update(has_ended=has_ended, sequence=sequence)
         except Exception as error:  # noqa: BLE001 - each back-end has errors of its own
             self.error = f"not in the bucket's index: {redact.text(str(error))}"
 
