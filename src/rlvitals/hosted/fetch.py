@@ -40,10 +40,11 @@ def keep_up_to_date(path: Path) -> Path:
     folder = fetch(address)
 
     def repeat() -> None:
-        last_problem = ""
+        last_problem, begin_s = "", time.monotonic()
         while True:
-            time.sleep(5.0)  # half of the interval of a bucket's uploads
-            problem = ""
+            # Each half of the interval of a bucket's uploads; a large copy leaves a pause, too.
+            time.sleep(max(1.0, begin_s + 5.0 - time.monotonic()))
+            problem, begin_s = "", time.monotonic()
             try:
                 fetch(address, quiet=True)
             except VitalsError as error:
