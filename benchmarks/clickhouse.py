@@ -123,6 +123,7 @@ def measure_tables(store: RunStore) -> None:
 def measure_generated(store: RunStore, points: int, series: int) -> None:
     """Measure pixel queries over points that the engine makes itself."""
     metrics = max(min(METRICS, points // series), 1)
+    path, key = "generated/0", "train/m0"
     start = time.process_time()
     for first in range(0, points, STATEMENT_POINTS):
         count = min(STATEMENT_POINTS, points - first)
@@ -130,11 +131,11 @@ def measure_generated(store: RunStore, points: int, series: int) -> None:
             first=first, count=count, series=series, run=series * metrics, metrics=metrics
         )
         store.connection.command(statement)
-        print(f"{first + count:,} points, {time.process_time() - start:.0f} CPU s", file=sys.stderr)
-    spent = time.process_time() - start
+        spent = time.process_time() - start
+        asked = timed(lambda: pixels(store, path, key))
+        print(f"{first + count:,} points, {spent:.0f} CPU s; pixels {asked}", file=sys.stderr)
     row(f"generated in the engine: {points:,} points", f"{points / spent:,.0f} points/CPU s")
     measure_tables(store)
-    path, key = "generated/0", "train/m0"
     name = f"pixels, a series of {series:,} among {points:,} points, generated"
     row(name, timed(lambda: pixels(store, path, key)))
     first, last = series * 1024, series * 1024 + series * 20

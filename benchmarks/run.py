@@ -25,7 +25,6 @@ import reading
 import recording
 import scheduling
 import serving
-import serving_peers
 import start_up
 import store
 import tensorboard_sink
@@ -38,7 +37,6 @@ BENCHMARKS = (
     many_runs,
     following,
     serving,
-    serving_peers,
     hooks,
     capturing,
     language,

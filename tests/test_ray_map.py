@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -63,9 +62,8 @@ def die_once(request):
     return number * number
 
 
-def sleep_and_square(number):
-    time.sleep(0.2)
-    return number * number
+def process_of(_):
+    return os.getpid()
 
 
 @pytest.mark.soak
@@ -97,19 +95,44 @@ def test_a_worker_that_is_killed_is_tried_again(tmp_path):
 
 
 @pytest.mark.soak
-def test_a_machine_that_is_lost_midway_costs_no_answer(ray):
+@pytest.mark.usefixtures("two_cores")
+def test_what_a_worker_does_not_see_is_computed_by_the_process_that_asks(tmp_path):
+    """A bucket's copies, for one, lie in the cache of its machine."""
+    mine = Path(f"/proc/self/task/{os.getpid()}")  # other processes have no such thread
+    answers = list(ray_map(process_of, [tmp_path, mine, tmp_path], path_of=Path, chunk=1))
+    assert [answer == os.getpid() for answer in answers] == [False, True, False]
+
+
+@pytest.mark.soak
+def test_machines_that_are_lost_midway_cost_no_answer_of_a_diagnosis(
+    ray, runs, capsys, monkeypatch
+):
+    """Six machines; one dies after the first answers, another after more of them."""
     from ray.cluster_utils import Cluster
 
+    from rlvitals.views import progress
+
+    for number in range(4, 40):
+        shutil.copytree(EXAMPLES / "failing", runs / f"failing-{number}")
+    arguments = ["diagnose", str(runs), "--json", "--finished", "--now", "2026-01-31"]
+    code = main(arguments)
+    alone = capsys.readouterr().out
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    lost = cluster.add_node(num_cpus=1)
-    for _ in range(2):
-        cluster.add_node(num_cpus=1)
+    machines = [cluster.add_node(num_cpus=1) for _ in range(5)]
+
+    def lose_machines(answers, _):
+        for number, answer in enumerate(answers):
+            if number in {3, 12}:
+                cluster.remove_node(machines.pop(), allow_graceful=False)
+            yield answer
+
+    monkeypatch.setattr(progress, "progress", lose_machines)
     try:
         ray.init(cluster.address, log_to_driver=False)
-        answers = ray_map(sleep_and_square, range(80), chunk=2)
-        first = [next(answers) for _ in range(6)]
-        cluster.remove_node(lost, allow_graceful=False)
-        assert [*first, *answers] == [number * number for number in range(80)]
+        assert main([*arguments, "--ray"]) == code
+        assert len(machines) == 3
+        printed = capsys.readouterr().out
+        assert printed[-len(alone) :] == alone  # before it, the words of Ray's own processes
     finally:
         ray.shutdown()
         cluster.shutdown()

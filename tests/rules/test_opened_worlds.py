@@ -107,6 +107,8 @@ def test_a_return_that_repeats_its_best_has_converged_only_where_the_ceiling_is_
         assert diagnose(trace).verdict.word is not Word.CONVERGED
     goal = over(outcome__return=climb / level)  # one goal that pays 1
     assert diagnose(goal).verdict.word is Word.CONVERGED
+    limit = over(outcome__return=climb, outcome__episode_length=climb)  # 1 for each step
+    assert diagnose(limit).verdict.word is Word.CONVERGED
 
 
 def surer(returns, last_entropy=0.95):

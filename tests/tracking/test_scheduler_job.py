@@ -84,6 +84,11 @@ def test_a_requeued_job_resumes_from_its_newest_checkpoint(tmp_path, capsys):
     assert process.returncode == 143
     step = int(re.search(r"to step (\d+)", first)[1])
     assert 50 <= step < 400
+    assert main(["status", str(run)]) == 0
+    printed = capsys.readouterr().out
+    assert " STOPPED " in printed
+    assert "nothing is left" not in printed
+    assert "preempted · Slurm job 4240_2 on node7" in printed
 
     process = train(run, **SLURM, SLURM_RESTART_COUNT="1")
     second = process.communicate(timeout=120)[0]

@@ -98,6 +98,13 @@ def test_resuming(tmp_path):
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_JOB_ID": "77"}, (0, 1, "")),
         ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, (2, 4, "")),
         ({"LOCAL_RANK": "1"}, (1, 2, "")),
+        # Of a worker of Ray: the other variables are those of `srun ray start` on its node.
+        ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "RAY_JOB_ID": "01000000"}, (0, 1, "")),
+        (
+            {"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "n1", "MASTER_PORT": "29500",
+             "SLURM_PROCID": "1", "SLURM_NTASKS": "2", "RAY_JOB_ID": "01000000"},
+            (3, 4, "n1/29500"),
+        ),
         ({"RANK": "first", "WORLD_SIZE": "many"}, (0, 1, "")),
     ],
     ids=str,

@@ -53,13 +53,15 @@ class Mirror:
             is_over = not tail_index.has_writer(self.folder)
             if is_over and over_s is None:
                 over_s = clock.monotonic()
+            begin_s = clock.monotonic()
             is_complete = self.round(closing=is_over)
             if is_over and is_complete:
                 break
             # A day after the end of the run.
             if over_s is not None and clock.monotonic() > over_s + 86_400.0:
                 return False
-            self._pause(is_over=is_over, has_more=not is_complete and not self.error)
+            if is_complete or self.error:
+                self._pause(begin_s, is_over=is_over)
         self.save_checkpoints(wait=True)
         self._is_done = True
         self._write_state()
@@ -92,15 +94,15 @@ class Mirror:
             return
         self._index_due = clock.monotonic() + INDEX_SECONDS
         try:
-            self._entry.update(has_ended=has_ended)
+            sequence = self.uploader.manifest.sequence
+            self._entry.update(has_ended=has_ended, sequence=sequence)
         except Exception as error:  # noqa: BLE001 - each back-end has errors of its own
             self.error = f"not in the bucket's index: {redact.text(str(error))}"
 
-    def _pause(self, *, is_over: bool, has_more: bool) -> None:
-        if has_more:
-            return
+    def _pause(self, begin_s: float, *, is_over: bool) -> None:
+        """Wait until a round is due: an interval after the last one began, and after a failure."""
         pause_s = self._every if not self._failures else self._backoff()
-        deadline = clock.monotonic() + pause_s
+        deadline = (clock.monotonic() if self._failures else begin_s) + pause_s
         while clock.monotonic() < deadline:
             clock.sleep(min(WRITER_CHECK_SECONDS, pause_s))
             if not is_over and not self._failures and not tail_index.has_writer(self.folder):

@@ -8,6 +8,7 @@ S3, Google's and Azure's stores have both conditions. Others have the first at m
 which. Each request is counted with its bytes.
 """
 
+import copy
 import os
 import secrets
 import time as clock
@@ -16,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from rlvitals.bucket.store_dialects import Conflict, dialect_of, store_time
 from rlvitals.checkpoints.transfer.fsspec_remote import SCHEME_PACKAGES
@@ -101,6 +102,13 @@ class ObjectStore:
         self._files, self._root = files, root.rstrip("/")
         if self._scheme in S3_SCHEMES:
             files.retries = 1
+
+    def below(self, name: str) -> Self:
+        """Return the objects below a name, on the same connection, with a cost of their own."""
+        inner = copy.copy(self)
+        inner.url, inner.name = f"{self.url}/{name}", f"{self.name}/{name}"
+        inner.cost, inner._root = Cost(), self._path(name)  # noqa: SLF001 - of this class
+        return inner
 
     @property
     def has_replace(self) -> bool:

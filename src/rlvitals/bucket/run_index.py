@@ -10,7 +10,7 @@ import hashlib
 import json
 import random
 import time as clock
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -54,12 +54,17 @@ class RunEntry:
         self._step: int | None = None
         self._time: float | None = None
 
-    def update(self, *, has_ended: bool) -> None:
-        """Write the entry. Raises the errors of the store's back-end."""
+    def update(self, *, has_ended: bool, sequence: int = 0) -> None:
+        """Write the entry. Raises the errors of the store's back-end.
+
+        `sequence`: of the node's manifest, so that the entry changes with each upload.
+        """
         if self._root.endswith(":/") or "://" not in self._root:
             return  # a run that is a whole bucket has no root
         self._read_rows()
-        _write(ObjectStore(self._root), self._name, self._entry(has_ended=has_ended))
+        _write(
+            ObjectStore(self._root), self._name, self._entry(has_ended=has_ended, sequence=sequence)
+        )
 
     def _read_rows(self) -> None:
         files = block_files(self._folder)
@@ -73,7 +78,7 @@ class RunEntry:
                 self._values.update(zip(rows.keys, map(float, rows.values[:, -1]), strict=True))
                 self._step, self._time = int(rows.steps[-1]), float(rows.times[-1])
 
-    def _entry(self, *, has_ended: bool) -> dict[str, object]:
+    def _entry(self, *, has_ended: bool, sequence: int) -> dict[str, object]:
         run_info = read_about(self._folder / RUN_FILE)
         status = read_status(self._folder) if has_ended else "running"
         # JSON has no NaN: a value that is none is left out.
@@ -83,7 +88,7 @@ class RunEntry:
             "group": run_info.group, "seed": run_info.seed, "notes": run_info.notes,
             "tags": list(run_info.tags), "created": run_info.created,
             "attempts": len(run_info.attempts), "settings": dict(run_info.settings),
-            "status": status, "step": self._step, "time": self._time,
+            "status": status, "step": self._step, "time": self._time, "sequence": sequence,
             "more": {"job": run_info.more["job"]} if "job" in run_info.more else {},
             "values": dict(list(values.items())[:MAX_VALUES]),
         }  # fmt: skip
@@ -106,7 +111,7 @@ def _write(store: ObjectStore, name: str, entry: Mapping[str, object]) -> None:
 
 
 def _merge(store: ObjectStore, shard: str, name: str, entry: Mapping[str, object]) -> None:
-    versions = {each.name: each.version for each in store.list(INDEX_FOLDER)}
+    versions = shard_versions(store)
     if shard not in versions:
         store.create(shard, _encode({name: entry}))
         return
@@ -115,11 +120,20 @@ def _merge(store: ObjectStore, shard: str, name: str, entry: Mapping[str, object
 
 def read(store: ObjectStore) -> dict[str, dict[str, Any]]:
     """Return the entries of a root's runs by name; empty where it has no index."""
-    names = [entry.name for entry in store.list(INDEX_FOLDER)]
     entries: dict[str, dict[str, Any]] = {}
-    for data in store.read_many(names).values():
-        entries.update(_decode(data))
+    for runs in read_shards(store, list(shard_versions(store))).values():
+        entries.update(runs)
     return entries
+
+
+def shard_versions(store: ObjectStore) -> dict[str, str]:
+    """Return the versions of the index's objects by name; empty where there is no index."""
+    return {entry.name: entry.version for entry in store.list(INDEX_FOLDER)}
+
+
+def read_shards(store: ObjectStore, names: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the entries of some objects of the index, by object and run."""
+    return {name: _decode(data) for name, data in store.read_many(names).items()}
 
 
 def read_manifests(store: ObjectStore, limit: int) -> tuple[dict[str, dict[str, Any]], int]:

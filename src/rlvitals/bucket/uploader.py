@@ -61,7 +61,7 @@ class Uploader:
         self.folder, self.store = folder, store
         self.node = node or node_name(folder)
         self.conditions: Conditions | None = None
-        self._manifest = Manifest(self.node)
+        self.manifest = Manifest(self.node)
         self._version = ""  # of the manifest in the bucket; "": there is none
         self._loaded = False
         self._seen: dict[str, tuple[int, int]] = {}  # whole files: size and time as uploaded
@@ -72,7 +72,7 @@ class Uploader:
     @property
     def uploaded(self) -> int:
         """Bytes of growing files that the bucket has."""
-        return sum(self._manifest.size(file) for file in self._manifest.growing)
+        return sum(self.manifest.size(file) for file in self.manifest.growing)
 
     def upload(self, *, closing: bool = False) -> bool:
         """Do one round; return whether all that is complete in the folder is in the bucket.
@@ -84,7 +84,7 @@ class Uploader:
         segment, is_all = self._gather()
         is_new = bool(segment.data) or self._forget_packed()
         is_closed = closing and is_all
-        if is_new or self._manifest.closed != is_closed:
+        if is_new or self.manifest.closed != is_closed:
             self._commit_segment(segment, closed=is_closed)
             if self.conditions is not None and self.conditions.replace and self._loaded:
                 self._merge()
@@ -109,9 +109,9 @@ class Uploader:
         name = manifests.newest(entries).get(self.node)
         if name is None:
             started = self.store.clock()
-            self._manifest, self._version = Manifest(self.node, started=started), ""
+            self.manifest, self._version = Manifest(self.node, started=started), ""
         else:
-            self._manifest = manifests.decode(self.store.read(name), name)
+            self.manifest = manifests.decode(self.store.read(name), name)
             self._version = entries[name].version if self.conditions.replace else name
         self._seen.clear()
         self._loaded = True
@@ -136,11 +136,11 @@ class Uploader:
 
     def _take_growth(self, file: str, segment: _Segment) -> bool:
         path = self.folder / file
-        start = self._manifest.size(file)
+        start = self.manifest.size(file)
         with open_regular(path) as source:
             head = _head(file, source.read(GROWING_HEAD_BYTES))
             size = os.fstat(source.fileno()).st_size
-            known_head = self._manifest.heads.get(file, head)
+            known_head = self.manifest.heads.get(file, head)
             if start and (size < start or (head and known_head != head)):
                 self._forget(file)
                 start = 0
@@ -156,22 +156,22 @@ class Uploader:
         if not data:
             return True
         if head:
-            self._manifest = replace(self._manifest, heads={**self._manifest.heads, file: head})
+            self.manifest = replace(self.manifest, heads={**self.manifest.heads, file: head})
         segment.growing[file] = start, len(data), len(segment.data)
         segment.data += data
         return start + len(new) >= size
 
     def _forget(self, file: str) -> None:
         """Take a file as new: another one has its name."""
-        growing = {name: item for name, item in self._manifest.growing.items() if name != file}
-        heads = {name: item for name, item in self._manifest.heads.items() if name != file}
-        self._manifest = replace(self._manifest, growing=growing, heads=heads)
+        growing = {name: item for name, item in self.manifest.growing.items() if name != file}
+        heads = {name: item for name, item in self.manifest.heads.items() if name != file}
+        self.manifest = replace(self.manifest, growing=growing, heads=heads)
 
     def _forget_packed(self) -> bool:
         """Forget block files that were packed; return whether there were any."""
         packed_files = [
             file
-            for file in self._manifest.growing
+            for file in self.manifest.growing
             if file.endswith(".rlv")
             and not (self.folder / file).exists()
             and (self.folder / file).with_suffix(".packed.rlv").exists()
@@ -194,7 +194,7 @@ class Uploader:
 
     def _claim(self, attempt: int, run_info: About) -> None:
         """Number an attempt of this folder among those of the bucket, once."""
-        if attempt in self._manifest.attempts:
+        if attempt in self.manifest.attempts:
             return
         key = _attempt_key(attempt, run_info)
         if key not in self._attempts:
@@ -207,8 +207,8 @@ class Uploader:
             with suppress(Conflict):
                 self.store.create(name, json.dumps({"key": key}).encode())
             self._attempts = self._read_attempts()
-        attempts = {**self._manifest.attempts, attempt: self._attempts[key]}
-        self._manifest = replace(self._manifest, attempts=attempts)
+        attempts = {**self.manifest.attempts, attempt: self._attempts[key]}
+        self.manifest = replace(self.manifest, attempts=attempts)
 
     def _read_attempts(self) -> dict[str, int]:
         keys = self._attempt_keys  # an attempt's object never changes
@@ -224,13 +224,13 @@ class Uploader:
         return numbers
 
     def _commit_segment(self, segment: _Segment, *, closed: bool) -> None:
-        name = segment.name(self.node, self._manifest.sequence + 1)
+        name = segment.name(self.node, self.manifest.sequence + 1)
         if segment.data:
             with suppress(Conflict):  # the same bytes: an earlier try got through
                 self.store.create(name, bytes(segment.data))
         growing = {file: Piece(*_with(name, item)) for file, item in segment.growing.items()}
         rewritten = {file: Piece(*_with(name, item)) for file, item in segment.rewritten.items()}
-        self._commit(replace(self._manifest.add(growing, rewritten), closed=closed))
+        self._commit(replace(self.manifest.add(growing, rewritten), closed=closed))
 
     def _commit(self, new: Manifest) -> None:
         """Write the manifest where it is still the one that was read; else read it again."""
@@ -253,11 +253,11 @@ class Uploader:
                 self._version = self.store.create(name, data)
         except Conflict:
             return  # another process of this folder was faster: the next round reads what it wrote
-        self._manifest, self._loaded = new, True
+        self.manifest, self._loaded = new, True
 
     def _merge(self) -> None:
         """Replace many small segments by a large one, so that a reader needs few requests."""
-        sizes = self._manifest.segments()
+        sizes = self.manifest.segments()
         for level in range(MAX_MERGES):
             names = [name for name in sizes if _level_and_sequence(name)[0] == level]
             if len(names) >= MERGE_COUNT:
@@ -272,17 +272,17 @@ class Uploader:
         if len(contents) < len(names):
             raise UnreadableLog("segments are missing from the bucket", where=self.store.name)
         segment, offsets = _Segment(), {}
-        for piece in self._manifest.pieces():
+        for piece in self.manifest.pieces():
             if piece.segment in contents:
                 offsets[piece] = len(segment.data)
                 segment.data += contents[piece.segment][piece.offset : piece.offset + piece.size]
-        name = segment.name(self.node, self._manifest.sequence + 1, level)
+        name = segment.name(self.node, self.manifest.sequence + 1, level)
         with suppress(Conflict):
             self.store.create(name, bytes(segment.data))
         moves = {
             piece: replace(piece, segment=name, offset=offset) for piece, offset in offsets.items()
         }
-        self._commit(self._manifest.moved(moves))
+        self._commit(self.manifest.moved(moves))
         self._has_garbage = True
 
     def _collect_garbage(self) -> None:
@@ -291,7 +291,7 @@ class Uploader:
         A process that wrote one of them can no longer commit it: this manifest is newer than what
         it has read, and its next segment has a higher sequence.
         """
-        listed, sequence = self._manifest.segments(), self._manifest.sequence
+        listed, sequence = self.manifest.segments(), self.manifest.sequence
         names = [entry.name for entry in self.store.list(f"{SEGMENTS}{self.node}/")]
         self.store.delete(
             [

@@ -3,12 +3,14 @@
 Without --to the index lies next to the runs, in SQLite. With --to the database gets each run, its
 settings, findings and rollouts, and every logged number: what is new since the last time alone.
 A database holds the runs of one ROOT. The password is the URL's or that of CLICKHOUSE_PASSWORD.
+ROOT may be a bucket (s3://bucket/runs): what is new there is copied into the cache first.
 
 examples:
   rlvitals index runs
   rlvitals index runs --to clickhouse://me@host:8123/runs
   rlvitals index runs --to clickhouse://me@host:8443/runs?secure=1 --follow
   rlvitals index runs --to chdb:runs.chdb
+  rlvitals index s3://bucket/runs --to clickhouse://me@host/runs --follow
 """
 
 import time
@@ -25,7 +27,9 @@ JUDGING_INTERVAL = 60.0  # seconds between two judgements of runs that are being
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root, the database and how long to follow."""
-    parser.add_argument("root", type=Path, metavar="ROOT", help="a folder with run folders")
+    parser.add_argument(
+        "root", type=Path, metavar="ROOT", help="a folder with run folders, or a bucket's URL"
+    )
     parser.add_argument(
         "--to", default="", metavar="URL",
         help="clickhouse://user@host:port/database?secure=1, or chdb:FOLDER",
@@ -40,19 +44,22 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Refresh the index, judge what changed and copy what is new."""
+    from rlvitals.hosted import fetch
     from rlvitals.storage import find_run_folders
     from rlvitals.storage.index import Index
 
-    find_run_folders.run_folders(args.root)  # raises if there is none
+    find = fetch.keep_up_to_date if args.follow else fetch.local_path
+    folder = find(args.root)
+    find_run_folders.run_folders(folder)  # raises if there is none
     judging_time = -JUDGING_INTERVAL
     with ExitStack() as stack:
-        index = stack.enter_context(Index(args.root))
+        index = stack.enter_context(Index(folder))
         filler = None
         if args.to:
             from rlvitals.clickhouse.fill import Filler
             from rlvitals.clickhouse.run_store import RunStore
 
-            store = RunStore.create(args.to, str(args.root.resolve()))
+            store = RunStore.create(args.to, fetch.root_name(args.root))
             filler = Filler(index, stack.enter_context(store))
         while True:
             index.refresh()

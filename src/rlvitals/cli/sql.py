@@ -1,6 +1,7 @@
 """Ask the run index in SQL: of a folder by SQLite, of a database by ClickHouse. Read-only.
 
-SOURCE is a folder with runs, clickhouse://user@host:port/database, or chdb:FOLDER.
+SOURCE is a folder with runs, or s3://bucket/runs, or a database: clickhouse://user@host:port/name,
+chdb:FOLDER.
 On a folder its index is brought up to date, but no run is judged: `rlvitals index ROOT` does.
 There `last_values` and `points` (run, key, step, time, value) are read from the run folders where
 a query names them, NaN is NULL, and there are no `rollouts`.
@@ -28,7 +29,9 @@ Answer = tuple[Sequence[str], Sequence[Sequence[Any]]]  # names of the columns, 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the source, the query and the output."""
-    parser.add_argument("source", metavar="SOURCE", help="a folder, or a database of ClickHouse")
+    parser.add_argument(
+        "source", metavar="SOURCE", help="a folder, a bucket, or a database of ClickHouse"
+    )
     parser.add_argument(
         "query", nargs="?", metavar="QUERY", help="one query (default: standard input)"
     )
@@ -50,7 +53,9 @@ def run(args: Namespace) -> int:
         with RunStore(args.source) as store:
             names, rows = store.connection.query_table(query, settings=READ_ONLY)
     else:
-        names, rows = _ask_folder(Path(args.source), query)
+        from rlvitals.hosted import fetch
+
+        names, rows = _ask_folder(fetch.local_path(Path(args.source)), query)
     if args.json:
         cells = [[_plain(cell) for cell in row] for row in rows]
         print(json.dumps([dict(zip(names, row, strict=True)) for row in cells], indent=1))

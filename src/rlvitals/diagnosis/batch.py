@@ -52,7 +52,7 @@ def diagnose(
     if ray_address is not None:
         from rlvitals.diagnosis.ray_map import ray_map  # noqa: PLC0415 - it is seldom asked for
 
-        yield from ray_map(judge, requests, ray_address)
+        yield from ray_map(judge, requests, ray_address, path_of=lambda request: request[0].root)
         return
     start_time = time.monotonic()
     processes = (jobs or cores()) if _can_start() else 1

@@ -140,7 +140,7 @@ def members(
     else:
         from rlvitals.diagnosis.ray_map import ray_map  # noqa: PLC0415 - it is seldom asked for
 
-        results = [*ray_map(read, new_runs, ray_address)]
+        results = [*ray_map(read, new_runs, ray_address, path_of=lambda run: run.root)]
     traces = {i: trace for i, trace in enumerate(results) if isinstance(trace, Trace)}
     copies = duplicates.find(
         {i: duplicates.identify(new_runs[i].trackers, trace) for i, trace in traces.items()}

@@ -13,6 +13,7 @@ from rlvitals.errors import UsageError
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
+Request = tuple[Argument, Path]  # an argument and what it names
 
 
 def ray_map(
@@ -20,21 +21,24 @@ def ray_map(
     arguments: Sequence[Argument],
     address: str = "",
     *,
+    path_of: Callable[[Argument], Path] = lambda _: Path(),
     chunk: int = 4,
 ) -> Iterator[Result]:
     """Yield the results of a function in the order of its arguments, computed on a Ray cluster.
 
     `address` is that of the cluster; "" takes `RAY_ADDRESS`, or starts one on this machine. The
     workers see the files under the same paths and have the same packages. A task is tried again
-    where its worker or machine dies; what still fails is computed here. Raises UsageError without
-    Ray or a cluster at the address, and what the function raises.
+    where its worker or machine dies. What still fails is computed here, and what a worker cannot
+    see: `path_of` is what an argument names. Raises UsageError without Ray or a cluster at the
+    address, and what the function raises.
     """
     ray = _import_ray()
     started = not ray.is_initialized()
     if started:
         _connect(ray, address)
     try:
-        yield from _map_chunks(ray, function, arguments, chunk)
+        requests = [(argument, path_of(argument)) for argument in arguments]
+        yield from _map_chunks(ray, function, requests, chunk)
     finally:
         if started:
             ray.shutdown()
@@ -62,12 +66,12 @@ def _connect(ray: ModuleType, address: str) -> None:
 def _map_chunks(
     ray: ModuleType,
     function: Callable[[Argument], Result],
-    arguments: Sequence[Argument],
+    requests: Sequence[Request[Argument]],
     size: int,
 ) -> Iterator[Result]:
     """Hand over some chunks at a time, and yield their results in order."""
     task: Any = ray.remote(max_retries=3)(_apply)  # where its worker or machine dies
-    chunks = (arguments[start : start + size] for start in range(0, len(arguments), size))
+    chunks = (requests[start : start + size] for start in range(0, len(requests), size))
     # Four for each core: the results of all that are handed over wait in memory.
     limit = max(4 * int(ray.cluster_resources().get("CPU", 1)), 1)
     folder = str(Path.cwd())
@@ -81,14 +85,23 @@ def _map_chunks(
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
         except ray.exceptions.RayError:  # its workers died: out of memory, as a rule
-            results = [function(argument) for argument in batch]
+            results = None
         pending += ((more, task.remote(function, more, folder)) for more in islice(chunks, 1))
+        if results is None:
+            results = [function(argument) for argument, _ in batch]
         yield from results
 
 
 def _apply(
-    function: Callable[[Argument], Result], arguments: Sequence[Argument], folder: str
-) -> list[Result]:
-    """Run in a worker: paths are relative to the folder of the process that asks."""
+    function: Callable[[Argument], Result], requests: Sequence[Request[Argument]], folder: str
+) -> list[Result] | None:
+    """Run in a worker; None where its machine lacks one of the files.
+
+    Paths are relative to the folder of the process that asks.
+    """
+    if not Path(folder).is_dir():
+        return None
     with contextlib.chdir(folder):
-        return [function(argument) for argument in arguments]
+        if not all(path.exists() for _, path in requests):
+            return None
+        return [function(argument) for argument, _ in requests]

@@ -36,7 +36,7 @@ STATUS_METRIC_ORDER = (
 )  # fmt: skip
 PROGRESS_PREFIXES = ("progress/", "throughput/")  # listed last
 EARLY_END_REASONS = frozenset(
-    {"stopped", "interrupted", "stopped by hand"}
+    {"stopped", "interrupted", "stopped by hand", "preempted"}
 )  # how a recorder calls an end before the end
 PROGRESS_STATES = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
 

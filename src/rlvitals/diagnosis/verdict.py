@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rlvitals.diagnosis.exceptions import usual_meaning
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain
@@ -117,12 +118,16 @@ def _ceiling_is_a_guess(trace: Trace, trend: Standing) -> bool:
     """Return True if a return that repeats its best exactly may be that of a policy which is stuck.
 
     A policy that always does the same earns the same, too: with the sign of the reward wrong, say.
-    One goal that pays 1 and shares of success have a ceiling of their own.
+    One goal that pays 1, a reward of 1 for each step up to the time limit, and shares of success
+    have a ceiling of their own.
     """
     is_known = environment(trace) is not None or any(name in trace for name in SHARE_OUTCOMES)
     if is_known or not trend.metric.endswith("return"):
         return False
-    return float(trace[trend.metric].finite().values.max()) != 1
+    best = trace[trend.metric].finite().values.max()
+    lengths = trace.numbers(EPISODE_LENGTH.name)
+    pays_each_step = lengths is not None and lengths.values.max() == best
+    return best != 1 and not pays_each_step
 
 
 def _min_severity(label: Word) -> Severity:

@@ -22,7 +22,7 @@ TRACKED_SETTINGS = (
     "exploration_final_eps",
 )  # fmt: skip
 
-Asked = TypeVar("Asked")
+Asked = TypeVar("Asked", bound=tuple[Any, ...])  # the folder of the runs first
 Answer = TypeVar("Answer")
 
 
@@ -73,7 +73,9 @@ def map_parallel(
     A text is the address of a Ray cluster to do it on, "" for one on this machine.
     """
     if isinstance(jobs, str):
-        return tuple(lab.ray_map(function, arguments, jobs, chunk=chunk))
+        return tuple(
+            lab.ray_map(function, arguments, jobs, path_of=lambda asked: asked[0], chunk=chunk)
+        )
     if jobs == 1:
         return tuple(function(argument) for argument in arguments)
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:

@@ -26,6 +26,12 @@ def local_path(path: Path) -> Path:
     return path if address is None else fetch(address)
 
 
+def root_name(path: Path) -> str:
+    """Return what names a root wherever it is read: its URL without secrets, else its full path."""
+    address = parse(path)
+    return str(path.resolve()) if address is None else redact.text(address.location).rstrip("/")
+
+
 def keep_up_to_date(path: Path) -> Path:
     """Return what `local_path` does; a thread brings a copy up to date, with errors on stderr."""
     address = parse(path)
@@ -34,10 +40,11 @@ def keep_up_to_date(path: Path) -> Path:
     folder = fetch(address)
 
     def repeat() -> None:
-        last_problem = ""
+        last_problem, begin_s = "", time.monotonic()
         while True:
-            time.sleep(5.0)  # half of the interval of a bucket's uploads
-            problem = ""
+            # Each half of the interval of a bucket's uploads; a large copy leaves a pause, too.
+            time.sleep(max(1.0, begin_s + 5.0 - time.monotonic()))
+            problem, begin_s = "", time.monotonic()
             try:
                 fetch(address, quiet=True)
             except VitalsError as error:

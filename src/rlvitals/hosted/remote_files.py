@@ -1,6 +1,6 @@
 """Copy the logs below a URL: SSH, object stores, the Hugging Face hub; by fsspec's back-ends."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -27,6 +27,8 @@ def fetch(url: str, folder: Path, show: Show) -> None:
     files = open_url(url, options)
     try:
         sizes = files.sizes()
+        if _copy_unlisted_runs(url, folder, sizes, show):
+            return
         names = [
             name
             for name in sorted(sizes)
@@ -51,31 +53,29 @@ def fetch(url: str, folder: Path, show: Show) -> None:
 
 def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
     """Copy the run at a URL, or those of its index; return whether there are any."""
-    from rlvitals.bucket import download, run_index  # noqa: PLC0415 - loads numpy
+    from rlvitals.bucket import download, root_copy  # noqa: PLC0415 - loads numpy
     from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
 
     store = ObjectStore(url)
     try:
-        if download.download(store, folder):
-            return True
-        names = [name for name in sorted(run_index.read(store)) if _is_plain(name)]
-        for number, name in enumerate(names):
-            show(number, len(names), name)
-            run_folder = inside(folder, name)
-            download.download(ObjectStore(f"{store.url}/{name}"), run_folder)
-        show(len(names), len(names), "")
+        return download.download(store, folder) or root_copy.download_runs(store, folder, show)
     except VitalsError:
         raise
     except Exception as error:  # each back-end has errors of its own
         text = redact.text(harmless(str(error))) or type(error).__name__
         hint = access_hint(url)
         raise VitalsError(f"cannot be read: {text}", where=store.name, hint=hint) from error
-    return bool(names)
 
 
-def _is_plain(name: str) -> bool:
-    """Return whether a run's name is a safe name of a folder."""
-    return name not in {"", ".", ".."} and not set(name) & set("/\\\x00")
+def _copy_unlisted_runs(url: str, folder: Path, names: Iterable[str], show: Show) -> bool:
+    """Copy the runs below a URL that no index lists; return whether there are any."""
+    from rlvitals.bucket import root_copy  # noqa: PLC0415 - loads numpy
+    from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
+
+    runs = root_copy.manifest_folders(names)
+    if runs:
+        root_copy.copy_runs(ObjectStore(url), folder, runs, show)
+    return bool(runs)
 
 
 def may_be_log(name: str, size: int) -> bool:

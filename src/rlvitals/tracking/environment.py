@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rlvitals.storage import redact
 from rlvitals.storage.redact_patterns import is_drawn
+from rlvitals.tracking import launcher_rank
 
 MAX_DIFF_BYTES = 256 * 1024  # of a diff that is kept
 MAX_GIT_OUTPUT_BYTES = (
@@ -112,6 +113,8 @@ def job(variables: Mapping[str, str]) -> dict[str, str]:
     and `JOB_RESTARTS` are set by the job's own file: a container knows only its index.
     Empty outside of them.
     """
+    if ray_job := launcher_rank.ray_job(variables):
+        variables = {**variables, "RAY_JOB_ID": ray_job}
     if "SLURM_JOB_ID" in variables:
         scheduler, names = (
             "Slurm",

@@ -3,6 +3,11 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+WORLD_VARIABLES = "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"
+RANK_VARIABLES = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK"
+LOCAL_VARIABLES = "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +23,18 @@ class Place:
 def read_place(environ: Mapping[str, str]) -> Place:
     """Read the launcher's variables; what is no number counts as not set.
 
-    SLURM sets its own for a batch script too: they count where there is more than one task.
+    SLURM sets its own for a batch script too: they count where there is more than one task. In a
+    worker of Ray they are those of `ray start`, and count for nothing.
     """
-    world = _first(environ, ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))
-    rank = _first(
-        environ, ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
-    )
+    in_ray = "RAY_JOB_ID" in environ
+    world = _first(environ, WORLD_VARIABLES[:1] if in_ray else WORLD_VARIABLES)
+    rank = _first(environ, ("RANK", "LOCAL_RANK") if in_ray else RANK_VARIABLES)
+    if in_ray and rank is None:
+        return _train_place()
     if rank is None or (world is not None and world <= 1):
         return Place()
     size = max(world or 1, rank + 1)
-    local = _first(
-        environ, ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-    )
+    local = _first(environ, LOCAL_VARIABLES[:1] if in_ray else LOCAL_VARIABLES)
     first = (rank if local is None else local) == 0
     return Place(rank, size, _launch(environ) if size > 1 else "", first)
 
@@ -51,14 +56,58 @@ def _launch(environ: Mapping[str, str]) -> str:
     return ""
 
 
-def tune_experiment() -> str:
-    """Return the name of the Ray Tune experiment whose trial this process is; "" outside of one."""
-    ray, tune = sys.modules.get("ray"), sys.modules.get("ray.tune")
+def ray_experiment() -> str:
+    """Return the name of the experiment of Ray Tune or Train that this process works for, or ""."""
+    context = _train_context() or _tune_context()
     try:
-        if ray is None or tune is None or not ray.is_initialized():
-            return ""  # to ask for its context would start a Ray
-        if ray.get_runtime_context().get_actor_id() is None:
-            return ""  # outside of a worker Tune prints a warning
-        return str(tune.get_context().get_experiment_name() or "")
+        return str(context.get_experiment_name() or "") if context else ""
     except Exception:  # noqa: BLE001 - another library's, and a name only
         return ""
+
+
+def _train_place() -> Place:
+    """Return the rank of a worker of Ray Train, whose trainer may set no variables."""
+    context = _train_context()
+    if context is None or context.get_world_size() <= 1:
+        return Place()
+    group = sys.modules["ray"].util.get_current_placement_group()  # each start has another one
+    launch = group.id.hex() if group is not None else ""
+    rank, size = context.get_world_rank(), context.get_world_size()
+    return Place(rank, size, launch, context.get_local_rank() == 0)
+
+
+def _train_context() -> Any:  # noqa: ANN401 - Ray's
+    """Return Ray Train's context; None outside of one of its workers."""
+    train = sys.modules.get("ray.train")
+    try:
+        if train is None or not _is_in_actor():
+            return None
+        context = train.get_context()  # an error outside of a worker
+        return context if isinstance(context.get_world_rank(), int) else None
+    except Exception:  # noqa: BLE001 - another library's
+        return None
+
+
+def _tune_context() -> Any:  # noqa: ANN401 - Ray's
+    """Return Ray Tune's context; None outside of a worker, where Tune prints a warning."""
+    tune = sys.modules.get("ray.tune")
+    return tune.get_context() if tune is not None and _is_in_actor() else None
+
+
+def _is_in_actor() -> bool:
+    ray = sys.modules.get("ray")
+    # To ask for its context would start a Ray where there is none.
+    return bool(
+        ray is not None
+        and ray.is_initialized()
+        and ray.get_runtime_context().get_actor_id() is not None
+    )
+
+
+def ray_job(environ: Mapping[str, str]) -> str:
+    """Return the id of Ray's job; a worker that was started before it has an empty one."""
+    job = environ.get("RAY_JOB_ID", "")
+    ray = sys.modules.get("ray")
+    if set(job) != {"f"} or ray is None or not ray.is_initialized():
+        return job
+    return str(ray.get_runtime_context().get_job_id())

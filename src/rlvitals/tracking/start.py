@@ -229,7 +229,7 @@ class _Launch:
             id=spool.run_id(self.recording.mirror),
             name=self.recording.name or path.resolve().name,
             project=self.recording.project,
-            group=self.recording.group or launcher_rank.tune_experiment(),
+            group=self.recording.group or launcher_rank.ray_experiment(),
             framework=self.recording.framework,
             seed=seed,
             settings=redact.clean_mapping(self.settings),

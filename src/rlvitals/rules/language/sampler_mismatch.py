@@ -8,8 +8,8 @@ a correction above 0.05, sequences above 0.25. Five times that KL, and as much m
 for a mixture of experts, 8-bit or 4-bit weights, or samples that may be old; a tenth where the
 settings name float32 alone. Or a KL that grew fivefold to a quarter of that; or a version of the
 sampler's weights that stands still. A note; a warning where the outcome is proven to stall or fall
-and two measures say it, or one that grows; a warning too where the gap is ten times the limit, which
-no rounding gives, and the outcome does not improve or a second measure says it.
+and two measures say it, or one that grows; a warning too where the gap is ten times the limit,
+which no rounding gives, and the outcome does not improve or a second measure says it.
 
 ## Why it matters
 PPO's and GRPO's gradients are those of samples from the policy being trained. Samples from another

@@ -6,9 +6,9 @@ the start to the first fall or pause): a note, or a warning where KL or the grad
 spikes within the next 20 updates and the outcome does not improve afterwards. Where the run was
 resumed, a rate twice or half of the one before is judged so too. Or at zero over the last tenth
 of the run (5 points at least), or before nine tenths of its budget: a note. At zero in every update
-of the run, or for the last quarter of the updates while their KL is zero too, or for their last half
-after more than 20 different rates, so that the rate's zero is no rounding of the log: a warning,
-unless the outcome is good all the same.
+of the run, or for the last quarter of the updates while their KL is zero too, or for their last
+half after more than 20 different rates, so that the rate's zero is no rounding of the log: a
+warning, unless the outcome is good all the same.
 
 ## Why it matters
 A jump moves the policy further in one update than the trust region was set for, and Adam's
@@ -193,7 +193,7 @@ def _report_zero_rate(rates: Series, first: int, trace: Trace) -> Finding:
 
 
 def _is_exact(rates: Series) -> bool:
-    """Tell a log that prints a rate to more than its first digits, so that a zero is no rounding."""
+    """Return True if rates are logged with all digits, so that a zero is no rounding."""
     return len(np.unique(rates.values)) > MIN_EXACT_RATES
 
 
