@@ -54,7 +54,7 @@ ROLLOUT_RULES = (
 )  # fmt: skip
 NEW_FAULTS = ("adapter-lost", "sampler-drifts", "sampling-truncated", "updates-rounded",
               "versions-mixed", "weights-partly-synced")  # fmt: skip
-FIRST_LOOK = "FIRST_LOOK"
+FIRST_LOOK = "the cause first in 3"
 TARGETS = {"first": ">= 0.75", "third": ">= 0.88", "life": "<= 0.03"}
 
 
