@@ -90,8 +90,7 @@ def trace(
     gathered = _gather(logs, overrides)
     clocks = align.align(sources := _sources(gathered))
     logs = [_in_step(log, clock) for log, clock in zip(gathered.logs, clocks, strict=True)]
-    columns = _rank_columns(gathered.logs, gathered.columns, clocks)
-    best = _fullest(columns)
+    best = _fullest(columns := _rank_columns(gathered.logs, gathered.columns, clocks))
     straight = {key: resume.straighten(column.series) for key, column in best.items()}
     measured = {key: column.measured for key, column in best.items()}
     settings = gathered.settings | dict(overrides.settings)
