@@ -90,12 +90,10 @@ def trace(
     gathered = _gather(logs, overrides)
     clocks = align.align(sources := _sources(gathered))
     logs = [_in_step(log, clock) for log, clock in zip(gathered.logs, clocks, strict=True)]
-    columns = _rank_columns(gathered.logs, gathered.columns, clocks)
-    best = _fullest(columns)
+    best = _fullest(columns := _rank_columns(gathered.logs, gathered.columns, clocks))
     straight = {key: resume.straighten(column.series) for key, column in best.items()}
     measured = {key: column.measured for key, column in best.items()}
-    resumed = max((s.seams for s in straight.values()), key=len, default=())
-    settings = {**gathered.settings, **overrides.settings}
+    settings = gathered.settings | dict(overrides.settings)
     notes = (*_notes(logs, [*straight.values()]), *gathered.notes, *_clock_notes(logs, clocks))
     provenance = tuple(_duplicate_notes(logs, columns, best))
     return Trace(
@@ -104,7 +102,8 @@ def trace(
         settings=settings,
         profile=overrides.profile or profile.infer(best.keys(), measured, settings),
         budget=budget(settings.get("total_steps")),
-        lifecycle=lifecycle or ending.lifecycle(logs, resumed),
+        lifecycle=lifecycle
+        or ending.lifecycle(logs, max((s.seams for s in straight.values()), key=len, default=())),
         notes=(*notes, *provenance),
         provenance=provenance,
         unmapped=tuple(dict.fromkeys(gathered.unmapped)),  # two logs may contain the same

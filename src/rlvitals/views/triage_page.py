@@ -6,19 +6,23 @@ from rlvitals.views.report.html import wrap_page
 from rlvitals.views.report.markup import Html, breakable, el, join
 from rlvitals.views.triage_table import TriageRow, duration, group_heads, head_cells, sentence
 
-HEADS = ("verdict", "took", "lost", "run", "why")
-
 
 def document(rows: Sequence[TriageRow], now_s: float) -> str:
     """Return the HTML document of its time in seconds since the epoch; it has no script."""
-    head = el("thead", el("tr", *(el("th", text, scope="col") for text in HEADS)))
-    table = el("table", head, el("tbody", *_lines(rows)), class_="runs")
+    head = el(
+        "thead",
+        el(
+            "tr",
+            *(el("th", text, scope="col") for text in ("verdict", "took", "lost", "run", "why")),
+        ),
+    )
+    table = el("table", head, el("tbody", *_table_rows(rows)), class_="runs")
     name = f"Triage of {len(rows)} runs"
     blocks = (el("h1", name), el("p", sentence(rows)), el("div", table, class_="wide"))
     return wrap_page(name, blocks, now_s)
 
 
-def _lines(rows: Sequence[TriageRow]) -> Iterator[Html]:
+def _table_rows(rows: Sequence[TriageRow]) -> Iterator[Html]:
     heads = group_heads(rows)
     for number, row in enumerate(rows):
         if number in heads:

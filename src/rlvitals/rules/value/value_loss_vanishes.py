@@ -196,8 +196,6 @@ def _finding(
     returns = "and returns hardly differ: there is nothing to tell a good action by"
     if targets.differ:
         returns = f"though returns differ by {targets.spread:.0%} of the largest"
-    # A horizon of two steps and more spans more than the next reward.
-    has_horizon = _is_cut_off(targets) and targets.gamma is not None and targets.gamma >= 0.5
     return Finding(
         f"the value loss has collapsed: {level:.2g} in the median of {during.size} updates, "
         f"{float(loss.values[:MIN_START_POINTS].max()):.2g} at first, {returns}",
@@ -209,19 +207,18 @@ def _finding(
         bound=limit,
         evidence=evidence,
         counter=() if targets.differ else alike,
-        causes=(
-            "training sees rewards of 0, or the same in every step: a wrapper, a scale, a clip",
-            *RULE.causes[1:2],
-        )
-        if has_horizon
-        else (),
-        remedies=(
-            "print the rewards that an update trains on, beside those that the environment pays",
-            *RULE.remedies[1:2],
-        )
-        if has_horizon
-        else (),
+        causes=_describe_reward(targets).get("causes", ()),
+        remedies=_describe_reward(targets).get("remedies", ()),
     )
+
+
+def _describe_reward(targets: _Targets) -> dict[str, tuple[str, ...]]:
+    """Return the causes and remedies where the discount spans more than the next reward."""
+    if not _is_cut_off(targets) or targets.gamma is None or targets.gamma < 0.5:
+        return {}
+    cause = "training sees rewards of 0, or the same in every step: a wrapper, a scale, a clip"
+    remedy = "print the rewards that an update trains on, beside those that the environment pays"
+    return {"causes": (cause, *RULE.causes[1:2]), "remedies": (remedy, *RULE.remedies[1:2])}
 
 
 RULE = Rule(
