@@ -32,7 +32,7 @@ from rlvitals.storage.events import Events
 from rlvitals.storage.run_folder import About, RunFolder
 
 POINTS, KEYS, ROUNDS = 1_000_000, 20, 100  # a round is an upload interval
-ROOT_RUNS = 200  # of which one is being written
+ROOT_RUNS = 60  # of which one is being written
 LAG_SECONDS = 120.0
 SERVER = """
 import logging, time
