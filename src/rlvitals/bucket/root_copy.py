@@ -66,8 +66,8 @@ def download_runs(store: ObjectStore, folder: Path, show: Show) -> bool:
         and not (known.has_ended and known.is_complete and (folder / run).is_dir())
     }
     copy_runs(store, folder, sorted(due), show)
-    for run, known in due.items():
-        known.is_complete = _is_closed(folder / run)
+    for run, entry in due.items():
+        entry.is_complete = _is_closed(folder / run)
     _write_state(folder, shards)
     return any(shard.runs for shard in shards.values())
 

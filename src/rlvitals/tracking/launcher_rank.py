@@ -104,10 +104,9 @@ def _is_in_actor() -> bool:
     )
 
 
-def ray_job(environ: Mapping[str, str]) -> str:
-    """Return the id of Ray's job; a worker that was started before it has an empty one."""
-    job = environ.get("RAY_JOB_ID", "")
+def with_ray_job(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables with the id of Ray's job: a worker started before it has an empty one."""
     ray = sys.modules.get("ray")
-    if set(job) != {"f"} or ray is None or not ray.is_initialized():
-        return job
-    return str(ray.get_runtime_context().get_job_id())
+    if set(environ.get("RAY_JOB_ID", "")) != {"f"} or ray is None or not ray.is_initialized():
+        return environ
+    return {**environ, "RAY_JOB_ID": str(ray.get_runtime_context().get_job_id())}
