@@ -50,7 +50,7 @@ MEASURED = (
     ("pixels of 1e6 points among them", "200 ms",
      "362 ms CPU, 195 ms wall; 2.4 s wall at a load of 25", "clickhouse.py"),
     ("`diagnose --ray`, two workers", "1.6 times as fast, 2,000 runs",
-     "not shown: 1,000 runs took 42.6 CPU s alone, 58.7 on Ray (asking 5.5, workers 41.7, Ray 11.5)",
+     "not shown: 1,000 runs, 42.6 CPU s alone, 58.7 on Ray (asking 5.5, workers 41.7, Ray 11.5)",
      "ray_runs.py"),
     ("age of a reader's newest row", "20 s: two intervals",
      "median 10.4 s, worst 22.2 s at a load of 25, before rounds kept their interval", "bucket.py"),
