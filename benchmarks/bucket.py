@@ -103,8 +103,8 @@ class CountingStore(ObjectStore):
 
     inner: list[ObjectStore]
 
-    def below(self, name: str) -> ObjectStore:
-        store = super().below(name)
+    def open_below(self, name: str) -> ObjectStore:
+        store = super().open_below(name)
         self.__dict__.setdefault("inner", []).append(store)
         return store
 

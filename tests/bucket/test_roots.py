@@ -47,11 +47,11 @@ def looks(monkeypatch):
     """The runs that each look copies."""
     names = []
 
-    def below(self, name, real=ObjectStore.below):
+    def open_below(self, name, real=ObjectStore.open_below):
         names.append(name)
         return real(self, name)
 
-    monkeypatch.setattr(ObjectStore, "below", below)
+    monkeypatch.setattr(ObjectStore, "open_below", open_below)
     return names
 
 

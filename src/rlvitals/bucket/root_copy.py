@@ -84,7 +84,7 @@ def copy_runs(store: ObjectStore, folder: Path, names: list[str], show: Show) ->
     """Bring the copies of some runs below a root up to date, several at once."""
 
     def copy(name: str) -> None:
-        download(store.below(name), inside(folder, name))
+        download(store.open_below(name), inside(folder, name))
 
     with ThreadPoolExecutor(PARALLEL_RUNS) as pool:
         jobs = [(name, pool.submit(copy, name)) for name in names]
