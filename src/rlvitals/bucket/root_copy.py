@@ -56,7 +56,7 @@ def download_runs(store: ObjectStore, folder: Path, show: Show) -> bool:
                if name not in shards or shards[name].version != version]  # fmt: skip
     for name, entries in run_index.read_shards(store, changed).items():
         state = shards.get(name, _Shard()).runs
-        runs = {run: _know(entry, state.get(run)) for run, entry in entries.items()}
+        runs = {run: _update_run(entry, state.get(run)) for run, entry in entries.items()}
         shards[name] = _Shard(versions[name], runs)
     open_runs = {
         run: state
@@ -72,7 +72,7 @@ def download_runs(store: ObjectStore, folder: Path, show: Show) -> bool:
     return any(shard.runs for shard in shards.values())
 
 
-def _know(entry: Mapping[str, Any], state: _Known | None) -> _Known:
+def _update_run(entry: Mapping[str, Any], state: _Known | None) -> _Known:
     digest = hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()[:16]
     if state is not None and state.digest == digest:
         return state
