@@ -44,7 +44,7 @@ class _Shard:
     runs: dict[str, _Known] = field(default_factory=dict)
 
 
-def download_runs(store: ObjectStore, folder: Path, show: Show) -> bool:
+def copy_root(store: ObjectStore, folder: Path, show: Show) -> bool:
     """Bring the copies of a root's runs up to date; return whether its index lists any.
 
     Raises VitalsError, and the errors of the store's back-end.
@@ -67,7 +67,7 @@ def download_runs(store: ObjectStore, folder: Path, show: Show) -> bool:
     }
     copy_runs(store, folder, sorted(open_runs), show)
     for run, entry in open_runs.items():
-        entry.is_complete = _is_closed(folder / run)
+        entry.is_complete = _has_all(folder / run)
     _write_state(folder, shards)
     return any(shard.runs for shard in shards.values())
 
@@ -98,7 +98,7 @@ def copy_runs(store: ObjectStore, folder: Path, names: list[str], show: Show) ->
     show(len(names), len(names), "")
 
 
-def _is_closed(run: Path) -> bool:
+def _has_all(run: Path) -> bool:
     """Return whether each node had uploaded all of its folder when the copy was made."""
     nodes = [path for path in (run / NODE_FOLDER).glob("*.json")
              if not path.name.endswith(".run.json")]  # fmt: skip

@@ -50,7 +50,7 @@ def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
 
     store = ObjectStore(url)
     try:
-        return download.download(store, folder) or root_copy.download_runs(store, folder, show)
+        return download.download(store, folder) or root_copy.copy_root(store, folder, show)
     except VitalsError:
         raise
     except Exception as error:  # each back-end has errors of its own
