@@ -21,8 +21,6 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.storage.safe_files import atomic_write, inside
 from rlvitals.tracking.spool import NODE_FOLDER
 
-STATE_FILE = ".runs.json"  # in the copy of a root
-PARALLEL_RUNS = 8  # copied at once: each waits for its requests one after another
 
 Show = Callable[[int, int, str], None]
 
@@ -86,7 +84,7 @@ def copy_runs(store: ObjectStore, folder: Path, names: list[str], show: Show) ->
     def copy(name: str) -> None:
         download(store.open_below(name), inside(folder, name))
 
-    with ThreadPoolExecutor(PARALLEL_RUNS) as pool:
+    with ThreadPoolExecutor(8) as pool:
         jobs = [(name, pool.submit(copy, name)) for name in names]
         try:
             for number, (name, job) in enumerate(jobs):
@@ -116,7 +114,7 @@ def _is_plain(name: str) -> bool:
 
 def _read_state(folder: Path) -> dict[str, _Shard]:
     with suppress(OSError, ValueError, TypeError, AttributeError):
-        record = json.loads((folder / STATE_FILE).read_bytes())
+        record = json.loads((folder / ".runs.json").read_bytes())
         return {
             name: _Shard(version, {run: _Known(*state) for run, state in runs.items()})
             for name, (version, runs) in record.items()
@@ -125,7 +123,7 @@ def _read_state(folder: Path) -> dict[str, _Shard]:
 
 
 def _write_state(folder: Path, shards: Mapping[str, _Shard]) -> None:
-    with atomic_write(folder / STATE_FILE) as file:
+    with atomic_write(folder / ".runs.json") as file:
         record = {
             name: (shard.version, {run: astuple(state) for run, state in shard.runs.items()})
             for name, shard in shards.items()
