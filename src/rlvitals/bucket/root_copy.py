@@ -21,7 +21,6 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.storage.safe_files import atomic_write, inside
 from rlvitals.tracking.spool import NODE_FOLDER
 
-
 Show = Callable[[int, int, str], None]
 
 
