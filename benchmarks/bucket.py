@@ -21,7 +21,7 @@ import s3fs
 
 from rlvitals.bucket.download import download
 from rlvitals.bucket.object_store import ObjectStore
-from rlvitals.bucket.root_copy import download_runs
+from rlvitals.bucket.root_copy import copy_root
 from rlvitals.bucket.run_index import RunEntry
 from rlvitals.bucket.uploader import Uploader
 from rlvitals.hosted import fetch
@@ -32,7 +32,7 @@ from rlvitals.storage.events import Events
 from rlvitals.storage.run_folder import About, RunFolder
 
 POINTS, KEYS, ROUNDS = 1_000_000, 20, 100  # a round is an upload interval
-ROOT_RUNS = 200  # of which one is being written
+ROOT_RUNS = 60  # of which one is being written
 LAG_SECONDS = 120.0
 SERVER = """
 import logging, time
@@ -92,7 +92,7 @@ def measure_root(root: Path) -> None:
     for name in ("first", "again"):
         store = CountingStore(url)
         begin = time.process_time(), time.perf_counter()
-        download_runs(store, root / "copies", lambda *_: None)
+        copy_root(store, root / "copies", lambda *_: None)
         spent = time.process_time() - begin[0], time.perf_counter() - begin[1]
         cost = {"cpu_s": round(spent[0], 2), "wall_s": round(spent[1], 2)}
         print(json.dumps({f"{ROOT_RUNS} runs, {name}": store.total(), **cost}))
@@ -103,8 +103,8 @@ class CountingStore(ObjectStore):
 
     inner: list[ObjectStore]
 
-    def below(self, name: str) -> ObjectStore:
-        store = super().below(name)
+    def open_below(self, name: str) -> ObjectStore:
+        store = super().open_below(name)
         self.__dict__.setdefault("inner", []).append(store)
         return store
 

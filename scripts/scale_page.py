@@ -37,6 +37,27 @@ class Case:
     row_s: float  # seconds between two rows of a rank
 
 
+# What, target, measured, by which benchmark. The machine had two cores, for most rows very busy.
+MEASURED = (
+    ("10,000 runs listed and filtered", "10 s cold, 1 s warm", "2.9 and 0.6 to 0.8 CPU s",
+     "listing.py"),
+    ("page of a run of 200 metrics", "1 s", "0.7 CPU s, 0.01 again", "listing.py"),
+    ("points through client and engine", "1e8, 300,000 a CPU s", "1e8, 417,000; 2e6, 1,160,000",
+     "clickhouse.py"),
+    ("bytes a point", "6", "4.0; 7.3 where the engine generates them, with random digits",
+     "clickhouse.py"),
+    ("points generated in the engine", "1e9", "5e8 so far, 462,000 a CPU s", "clickhouse.py"),
+    ("pixels of 1e6 points among them", "200 ms",
+     "362 ms CPU, 195 ms wall; 2.4 s wall at a load of 25", "clickhouse.py"),
+    ("`diagnose --ray`, two workers", "1.6 times as fast, 2,000 runs",
+     "not shown: 1,000 runs, 42.6 CPU s alone, 58.7 on Ray (asking 5.5, workers 41.7, Ray 11.5)",
+     "ray_runs.py"),
+    ("age of a reader's newest row", "20 s: two intervals",
+     "median 10.4 s, worst 22.2 s at a load of 25, before rounds kept their interval", "bucket.py"),
+    ("60 runs of a bucket copied, then looked at again", "",
+     "121 PUT and LIST with 171 GET, then 3 LIST", "bucket.py"),
+)  # fmt: skip
+
 CASES = (
     Case("one machine", 8, 8, 1, 100, 1.0),
     Case("1,024 ranks, one run", 1024, 8, 1, 100, 1.0),
@@ -60,6 +81,13 @@ def _parts() -> Iterator[str]:
     )
     yield "## Inputs"
     yield table(("input", "value", "origin"), _inputs(every))
+    yield "## Targets, and what was measured"
+    rows = [(what, target, result, f"`{file}`") for what, target, result, file in MEASURED]
+    yield table(("what", "target", "measured", "benchmark"), rows)
+    yield (
+        "moto, fake-gcs-server and Azurite on loopback judge semantics, not speed; ClickHouse is"
+        " chdb's engine. Not tried: a cloud's own store, ClickHouse's own server, a network."
+    )
     yield "## A day of training in a bucket"
     yield (
         "PUT requests a node and upload: a segment, a manifest, and for each merge of"
@@ -98,7 +126,7 @@ def _parts() -> Iterator[str]:
     yield table(("quantity", "formula", "value"), _points_rows(1e12))
     yield (
         "A database holds the runs of one root, and a run's points are never spread: shard by"
-        " root, a database for each. Not measured: more than 2.8e8 points in the engine, a server,"
+        " root, a database for each. Not measured: more than 5e8 points in the engine, a server,"
         " a network, replication."
     )
 

@@ -47,17 +47,17 @@ def looks(monkeypatch):
     """The runs that each look copies."""
     names = []
 
-    def below(self, name, real=ObjectStore.below):
+    def open_below(self, name, real=ObjectStore.open_below):
         names.append(name)
         return real(self, name)
 
-    monkeypatch.setattr(ObjectStore, "below", below)
+    monkeypatch.setattr(ObjectStore, "open_below", open_below)
     return names
 
 
 def look(url, copy):
     store = ObjectStore(url)
-    assert root_copy.download_runs(store, copy, lambda *_: None)
+    assert root_copy.copy_root(store, copy, lambda *_: None)
     rows = {folder.name: sum(map(len, copied_rows(folder).values()))
             for folder in sorted(copy.glob("run-*"))}  # fmt: skip
     return rows, store.cost

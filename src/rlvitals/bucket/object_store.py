@@ -103,7 +103,7 @@ class ObjectStore:
         if self._scheme in S3_SCHEMES:
             files.retries = 1
 
-    def below(self, name: str) -> Self:
+    def open_below(self, name: str) -> Self:
         """Return the objects below a name, on the same connection, with a cost of their own."""
         inner = copy.copy(self)
         inner.url, inner.name = f"{self.url}/{name}", f"{self.name}/{name}"

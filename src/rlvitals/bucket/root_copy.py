@@ -21,9 +21,6 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.storage.safe_files import atomic_write, inside
 from rlvitals.tracking.spool import NODE_FOLDER
 
-STATE_FILE = ".runs.json"  # in the copy of a root
-PARALLEL_RUNS = 8  # copied at once: each waits for its requests one after another
-
 Show = Callable[[int, int, str], None]
 
 
@@ -44,38 +41,38 @@ class _Shard:
     runs: dict[str, _Known] = field(default_factory=dict)
 
 
-def download_runs(store: ObjectStore, folder: Path, show: Show) -> bool:
+def copy_root(store: ObjectStore, folder: Path, show: Show) -> bool:
     """Bring the copies of a root's runs up to date; return whether its index lists any.
 
     Raises VitalsError, and the errors of the store's back-end.
     """
-    shards, versions = _read_state(folder), run_index.shard_versions(store)
+    shards, versions = _read_state(folder), run_index.list_shards(store)
     for name in shards.keys() - versions.keys():
         del shards[name]
     changed = [name for name, version in versions.items()
                if name not in shards or shards[name].version != version]  # fmt: skip
     for name, entries in run_index.read_shards(store, changed).items():
-        known = shards.get(name, _Shard()).runs
-        runs = {run: _know(entry, known.get(run)) for run, entry in entries.items()}
+        state = shards.get(name, _Shard()).runs
+        runs = {run: _update_run(entry, state.get(run)) for run, entry in entries.items()}
         shards[name] = _Shard(versions[name], runs)
-    due = {
-        run: known
+    open_runs = {
+        run: state
         for shard in shards.values()
-        for run, known in shard.runs.items()
+        for run, state in shard.runs.items()
         if _is_plain(run)
-        and not (known.has_ended and known.is_complete and (folder / run).is_dir())
+        and not (state.has_ended and state.is_complete and (folder / run).is_dir())
     }
-    copy_runs(store, folder, sorted(due), show)
-    for run, copied in due.items():
-        copied.is_complete = _is_closed(folder / run)
+    copy_runs(store, folder, sorted(open_runs), show)
+    for run, entry in open_runs.items():
+        entry.is_complete = _has_all(folder / run)
     _write_state(folder, shards)
     return any(shard.runs for shard in shards.values())
 
 
-def _know(entry: Mapping[str, Any], known: _Known | None) -> _Known:
+def _update_run(entry: Mapping[str, Any], state: _Known | None) -> _Known:
     digest = hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()[:16]
-    if known is not None and known.digest == digest:
-        return known
+    if state is not None and state.digest == digest:
+        return state
     has_ended = entry.get("status") not in {"running", None} and "sequence" in entry
     return _Known(digest, has_ended)
 
@@ -84,9 +81,9 @@ def copy_runs(store: ObjectStore, folder: Path, names: list[str], show: Show) ->
     """Bring the copies of some runs below a root up to date, several at once."""
 
     def copy(name: str) -> None:
-        download(store.below(name), inside(folder, name))
+        download(store.open_below(name), inside(folder, name))
 
-    with ThreadPoolExecutor(PARALLEL_RUNS) as pool:
+    with ThreadPoolExecutor(8) as pool:
         jobs = [(name, pool.submit(copy, name)) for name in names]
         try:
             for number, (name, job) in enumerate(jobs):
@@ -98,7 +95,7 @@ def copy_runs(store: ObjectStore, folder: Path, names: list[str], show: Show) ->
     show(len(names), len(names), "")
 
 
-def _is_closed(run: Path) -> bool:
+def _has_all(run: Path) -> bool:
     """Return whether each node had uploaded all of its folder when the copy was made."""
     nodes = [path for path in (run / NODE_FOLDER).glob("*.json")
              if not path.name.endswith(".run.json")]  # fmt: skip
@@ -116,28 +113,28 @@ def _is_plain(name: str) -> bool:
 
 def _read_state(folder: Path) -> dict[str, _Shard]:
     with suppress(OSError, ValueError, TypeError, AttributeError):
-        record = json.loads((folder / STATE_FILE).read_bytes())
+        record = json.loads((folder / ".runs.json").read_bytes())
         return {
-            name: _Shard(version, {run: _Known(*known) for run, known in runs.items()})
+            name: _Shard(version, {run: _Known(*state) for run, state in runs.items()})
             for name, (version, runs) in record.items()
         }
     return {}
 
 
 def _write_state(folder: Path, shards: Mapping[str, _Shard]) -> None:
-    with atomic_write(folder / STATE_FILE) as file:
+    with atomic_write(folder / ".runs.json") as file:
         record = {
-            name: (shard.version, {run: astuple(known) for run, known in shard.runs.items()})
+            name: (shard.version, {run: astuple(state) for run, state in shard.runs.items()})
             for name, shard in shards.items()
         }
         file.write(json.dumps(record).encode())
 
 
-def manifest_folders(names: Iterable[str]) -> list[str]:
+def find_folders(names: Iterable[str]) -> list[str]:
     """Return the folders of the runs whose manifests are among the names of a listing."""
     return sorted({
         folder
         for name in names
-        for folder, found, object_name in [name.rpartition(f"/{manifests.MANIFESTS}")]
-        if found and manifests.MANIFEST_NAME.fullmatch(f"{manifests.MANIFESTS}{object_name}")
+        for folder, separator, object_name in [name.rpartition(f"/{manifests.MANIFESTS}")]
+        if separator and manifests.MANIFEST_NAME.fullmatch(f"{manifests.MANIFESTS}{object_name}")
     })  # fmt: skip

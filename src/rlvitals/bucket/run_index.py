@@ -111,7 +111,7 @@ def _write(store: ObjectStore, name: str, entry: Mapping[str, object]) -> None:
 
 
 def _merge(store: ObjectStore, shard: str, name: str, entry: Mapping[str, object]) -> None:
-    versions = shard_versions(store)
+    versions = list_shards(store)
     if shard not in versions:
         store.create(shard, _encode({name: entry}))
         return
@@ -121,12 +121,12 @@ def _merge(store: ObjectStore, shard: str, name: str, entry: Mapping[str, object
 def read(store: ObjectStore) -> dict[str, dict[str, Any]]:
     """Return the entries of a root's runs by name; empty where it has no index."""
     entries: dict[str, dict[str, Any]] = {}
-    for runs in read_shards(store, list(shard_versions(store))).values():
+    for runs in read_shards(store, list(list_shards(store))).values():
         entries.update(runs)
     return entries
 
 
-def shard_versions(store: ObjectStore) -> dict[str, str]:
+def list_shards(store: ObjectStore) -> dict[str, str]:
     """Return the versions of the index's objects by name; empty where there is no index."""
     return {entry.name: entry.version for entry in store.list(INDEX_FOLDER)}
 

@@ -74,7 +74,9 @@ def map_parallel(
     """
     if isinstance(jobs, str):
         return tuple(
-            lab.ray_map(function, arguments, jobs, path_of=lambda asked: asked[0], chunk=chunk)
+            lab.ray_map(
+                function, arguments, jobs, path_of=lambda argument: argument[0], chunk=chunk
+            )
         )
     if jobs == 1:
         return tuple(function(argument) for argument in arguments)

@@ -58,7 +58,7 @@ def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
 
     store = ObjectStore(url)
     try:
-        return download.download(store, folder) or root_copy.download_runs(store, folder, show)
+        return download.download(store, folder) or root_copy.copy_root(store, folder, show)
     except VitalsError:
         raise
     except Exception as error:  # each back-end has errors of its own
@@ -72,7 +72,7 @@ def _copy_unlisted_runs(url: str, folder: Path, names: Iterable[str], show: Show
     from rlvitals.bucket import root_copy  # noqa: PLC0415 - loads numpy
     from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
 
-    runs = root_copy.manifest_folders(names)
+    runs = root_copy.find_folders(names)
     if runs:
         root_copy.copy_runs(ObjectStore(url), folder, runs, show)
     return bool(runs)

@@ -113,8 +113,7 @@ def job(variables: Mapping[str, str]) -> dict[str, str]:
     and `JOB_RESTARTS` are set by the job's own file: a container knows only its index.
     Empty outside of them.
     """
-    if ray_job := launcher_rank.ray_job(variables):
-        variables = {**variables, "RAY_JOB_ID": ray_job}
+    variables = launcher_rank.with_ray_job(variables)
     if "SLURM_JOB_ID" in variables:
         scheduler, names = (
             "Slurm",

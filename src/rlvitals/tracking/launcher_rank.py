@@ -5,10 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-WORLD_VARIABLES = "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"
-RANK_VARIABLES = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK"
-LOCAL_VARIABLES = "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -27,14 +23,23 @@ def read_place(environ: Mapping[str, str]) -> Place:
     worker of Ray they are those of `ray start`, and count for nothing.
     """
     in_ray = "RAY_JOB_ID" in environ
-    world = _first(environ, WORLD_VARIABLES[:1] if in_ray else WORLD_VARIABLES)
-    rank = _first(environ, ("RANK", "LOCAL_RANK") if in_ray else RANK_VARIABLES)
+    if in_ray:
+        foreign_prefixes = ("SLURM_", "OMPI_", "PMI_", "MPI_")
+        environ = {
+            key: text for key, text in environ.items() if not key.startswith(foreign_prefixes)
+        }
+    world = _first(environ, ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))
+    rank = _first(
+        environ, ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
+    )
     if in_ray and rank is None:
         return _train_place()
     if rank is None or (world is not None and world <= 1):
         return Place()
     size = max(world or 1, rank + 1)
-    local = _first(environ, LOCAL_VARIABLES[:1] if in_ray else LOCAL_VARIABLES)
+    local = _first(
+        environ, ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+    )
     first = (rank if local is None else local) == 0
     return Place(rank, size, _launch(environ) if size > 1 else "", first)
 
@@ -104,10 +109,9 @@ def _is_in_actor() -> bool:
     )
 
 
-def ray_job(environ: Mapping[str, str]) -> str:
-    """Return the id of Ray's job; a worker that was started before it has an empty one."""
-    job = environ.get("RAY_JOB_ID", "")
+def with_ray_job(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables with the id of Ray's job, which a worker started before it lacks."""
     ray = sys.modules.get("ray")
-    if set(job) != {"f"} or ray is None or not ray.is_initialized():
-        return job
-    return str(ray.get_runtime_context().get_job_id())
+    if set(environ.get("RAY_JOB_ID", "")) != {"f"} or ray is None or not ray.is_initialized():
+        return environ
+    return {**environ, "RAY_JOB_ID": str(ray.get_runtime_context().get_job_id())}
