@@ -45,7 +45,6 @@ LEARNING_RATE_FACTOR = Threshold(
 )
 RESUME_RATE_FACTOR = 2.0  # x, or half, across a resume: no schedule moves as far within a row
 MIN_REMAINING_POINTS = 5  # points: a schedule that ends with the run leaves one at most
-MIN_EXACT_RATES = 20  # different values: a zero then hides a fortieth of the highest rate at most
 MAX_ROUNDED_KL = 1e-7  # nats: float32's zero
 MIN_MOVED_KL = 1e-4  # nats: an update that moved the policy
 # Metric, factor over the median before, floor.
@@ -194,7 +193,8 @@ def _report_zero_rate(rates: Series, first: int, trace: Trace) -> Finding:
 
 def _is_exact(rates: Series) -> bool:
     """Return True if rates are logged with all digits, so that a zero is no rounding."""
-    return len(np.unique(rates.values)) > MIN_EXACT_RATES
+    # Of 20 different values: a zero then hides a fortieth of the highest rate at most.
+    return len(np.unique(rates.values)) > 20
 
 
 def _kl_is_zero(trace: Trace, onset_step: int) -> bool:
