@@ -87,30 +87,6 @@ def test_what_was_gained_before_the_updates_ended_is_a_plateau():
     assert finding is None
 
 
-def test_a_rise_that_ended_by_half_of_the_steps_is_a_plateau_however_few_rows_follow():
-    steps = np.r_[np.linspace(100, 3000, 15), np.linspace(3500, 7500, 6)].astype(int)
-    values = np.r_[np.linspace(0.0, 0.21, 15), [0.22, 0.18, 0.2, 0.2, 0.18, 0.19]]
-    trace = over(Profile.OFF_POLICY, outcome__return=values)
-    series = replace(trace["outcome/return"], steps=steps)
-    level = replace(trace, series={"outcome/return": series})
-    assert diagnose(level).verdict.word is Word.PLATEAU
-    rising = replace(series, values=np.linspace(0.0, 0.4, 21))
-    assert diagnose(replace(trace, series={"outcome/return": rising})).verdict.word is Word.LEARNING
-
-
-@given(st.floats(5.0, 400.0), st.floats(0.01, 100.0))
-def test_a_return_that_repeats_its_best_has_converged_only_where_the_ceiling_is_known(level, scale):
-    climb = level * (1 - np.exp(-np.arange(ROWS) / 6.0))
-    climb[ROWS // 2 :] = level
-    trace = over(outcome__return=scale * climb)
-    if scale * level != 1:
-        assert diagnose(trace).verdict.word is not Word.CONVERGED
-    goal = over(outcome__return=climb / level)  # one goal that pays 1
-    assert diagnose(goal).verdict.word is Word.CONVERGED
-    limit = over(outcome__return=climb, outcome__episode_length=climb)  # 1 for each step
-    assert diagnose(limit).verdict.word is Word.CONVERGED
-
-
 def surer(returns, last_entropy=0.95):
     """REINFORCE on four actions whose policy gets surer; `returns` are close to the least."""
     entropy = (

@@ -12,7 +12,7 @@ READY = (
     "document.documentElement?.dataset.ready === 'yes' || document.body.dataset.page === 'problem'"
 )
 JUDGED = (
-    "document.body.dataset.page !== 'fleet' || document.querySelectorAll('.line').length > 2"
+    "document.body.dataset.page !== 'fleet' || document.querySelectorAll('.line').length > 1"
     " && document.querySelectorAll('.lamps b')[3].textContent === '0'"
 )
 GROUPED = "!location.search.includes('group') || !!document.querySelector('.line.group')"

@@ -438,6 +438,9 @@ OWN_RULES = {
         claim("explained variance is 0/0 or nearly in <share> of the updates: the critic's targets "
               "are all alike", share=lambda c: [
                   float((~(c.trace[EXPLAINED].since(c.finding.began).values > -1e3)).mean())]),
+        claim("explained variance is below -1 or 0/0 in <share> of the updates: the critic's "
+              "targets vary even less than it errs by", share=lambda c: [
+                  float((~(c.trace[EXPLAINED].since(c.finding.began).values >= -1)).mean())]),
         *(claim("the value loss has collapsed: <median M> in the median of <points> updates, "
                 f"<first> at first, {end}", points=points, first=lambda c: [
                     float(c.metric.values[:5].max())], spread=lambda c: [

@@ -4,18 +4,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rlvitals.diagnosis.exceptions import usual_meaning
-from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.going_on import describe_end
-from rlvitals.rules.known_task import environment
 from rlvitals.rules.likely_outcome import LikelyAnswer, likely_answer
 from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import SHARE_OUTCOMES, Standing, describe_progress
-from rlvitals.rules.standing import label as outcome_label
 from rlvitals.rules.untaught import lifeless
 from rlvitals.rules.weigh import content
 from rlvitals.types import Trace
@@ -114,22 +111,6 @@ def _without_symptoms(
     return {w: f for w, f in verdicts.items() if w not in symptoms or _of_the_outcome(f)}
 
 
-def _ceiling_is_a_guess(trace: Trace, trend: Standing) -> bool:
-    """Return True if a return that repeats its best exactly may be that of a policy which is stuck.
-
-    A policy that always does the same earns the same, too: with the sign of the reward wrong, say.
-    One goal that pays 1, a reward of 1 for each step up to the time limit, and shares of success
-    have a ceiling of their own.
-    """
-    is_known = environment(trace) is not None or any(name in trace for name in SHARE_OUTCOMES)
-    if is_known or not trend.metric.endswith("return"):
-        return False
-    best = trace[trend.metric].finite().values.max()
-    lengths = trace.numbers(EPISODE_LENGTH.name)
-    pays_each_step = lengths is not None and lengths.values.max() == best
-    return best != 1 and not pays_each_step
-
-
 def _min_severity(label: Word) -> Severity:
     """Return how bad a finding must be to name the run: it collapsed only beyond doubt."""
     return Severity.ERROR if label is Word.COLLAPSED else Severity.WARNING
@@ -160,10 +141,6 @@ def _by_outcome(trace: Trace, trend: Standing) -> Verdict:
         "fallen back": Word.COLLAPSED,
     }
     label = labels.get(trend.state, Word.UNKNOWN)
-    if label is Word.CONVERGED and _ceiling_is_a_guess(trace, trend):
-        level = f"{outcome_label(trend.metric)} is at the best that it ever was, {trend.last:.4g}"
-        reason = f"{level}, and exactly so to the end; the most that the task gives is not known"
-        return Verdict(Word.PLATEAU, reason)
     way = describe_progress(prefer_evaluation(trace), trend) if label is Word.STALLED else ""
     reason = f"{trend.sentence}; {way}" if way else trend.sentence
     form = describe_form_gain(trace) if label in GOOD_VERDICTS else ""

@@ -3,10 +3,9 @@
 ## What it sees
 The outcome improved over the run, its last 30 % no longer change materially beside the range it
 went through, and it is not at the environment's maximum. Of 10 to 19 values: the best one was
-reached before the last 30 %, and most values since are exactly that; of 10 to 39, no rise over the
-second half of the steps. Or the policy has not been updated since some step, the learning rate
-being 0 to the end, and what it gained came before. A note: it decides the verdict between learning
-and plateau.
+reached before the last 30 %, and most values since are exactly that. Or the policy has not been
+updated since some step, the learning rate being 0 to the end, and what it gained came before. A
+note: it decides the verdict between learning and plateau.
 
 ## Why it matters
 What is spent from here on buys nothing. A plateau below the known maximum is a chance to change
@@ -38,7 +37,6 @@ from rlvitals.rules.standing import (
     outcome,
     standing,
 )
-from rlvitals.signals.noise import line_fit
 from rlvitals.signals.plateau import MIN_PLATEAU_POINTS, PLATEAU_TOLERANCE, plateau_start
 from rlvitals.types import Series, Trace
 
@@ -67,7 +65,7 @@ def check(trace: Trace) -> Answer:
     within = PLATEAU_SHARE.bound(trace, "share of this run's own range within which the end stays")
     start = _start_of_level(series, within.value)
     does = "changed" if start is not None and len(series) >= MIN_PLATEAU_POINTS else "risen"
-    if start is None and (start := _end_of_rise(trace, series)) is None:
+    if start is None and (start := _start_of_zero_rate(trace, series)) is None:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)
@@ -106,12 +104,6 @@ def _start_at_best(series: Series) -> int | None:
     return start if late and float(best[start:].mean()) >= 0.5 else None
 
 
-def _end_of_rise(trace: Trace, series: Series) -> int | None:
-    """Return the index from which a run cannot rise, or does not, though its end is not level."""
-    start = _start_of_zero_rate(trace, series)
-    return _start_of_level_half(series) if start is None else start
-
-
 def _start_of_zero_rate(trace: Trace, series: Series) -> int | None:
     """Return the index from which the learning rate is 0 to the end, of a fifth of the run or more.
 
@@ -126,24 +118,6 @@ def _start_of_zero_rate(trace: Trace, series: Series) -> int | None:
     moves = kl is not None and bool((np.abs(kl.since(start_step).values) > 1e-6).any())
     start = int(np.searchsorted(series.steps, start_step))
     return start if is_long and not moves and start < len(series) else None
-
-
-def _start_of_level_half(series: Series) -> int | None:
-    """Return the index of the middle step if a short outcome does not rise from there on.
-
-    Rows of an outcome that stand at the ends of episodes are far apart once these are long, so that
-    half of the rows may be a fraction of the run.
-    """
-    if len(series) >= 2 * MIN_PLATEAU_POINTS:
-        return None
-    middle = (int(series.steps[0]) + int(series.steps[-1])) / 2
-    start = int(np.searchsorted(series.steps, middle))
-    late = series.values[start:]
-    if len(late) < 5:
-        return None  # too few for a slope
-    slope = line_fit(late)[0]
-    third = max(len(late) // 3, 2)
-    return start if slope <= 0 and late[-third:].mean() <= late[:third].mean() else None
 
 
 RULE = Rule(

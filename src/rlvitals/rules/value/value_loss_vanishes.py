@@ -186,8 +186,8 @@ def _finding(
         evidence = (sentence, *evidence)
     elif targets.narrow > MAJORITY_OF_ESTIMATES:
         sentence = (
-            f"explained variance is below -1 in {targets.narrow:.0%} of the updates: the critic's "
-            "targets vary even less than it errs by"
+            f"explained variance is below -1 or 0/0 in {targets.narrow:.0%} of the updates: the "
+            "critic's targets vary even less than it errs by"
         )
         evidence = (sentence, *evidence)
     if targets.gamma == 0:
