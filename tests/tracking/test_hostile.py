@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import json
 import math
+import sys
 import warnings
 from collections import UserDict
 from types import SimpleNamespace
@@ -245,3 +246,19 @@ def test_what_settings_become():
     assert found["text"] == "\\ud800x"
     assert found["list"] == [1, 0.5]
     assert "holds itself" in json.dumps(found["circle/in"])
+
+
+@pytest.mark.parametrize("in_worker", [False, True])
+def test_a_ray_that_raises_stops_no_recording(tmp_path, monkeypatch, in_worker):
+    train = ray = Raises()
+    if in_worker:  # of Ray Train, which knows its rank and nothing else
+        context = SimpleNamespace(get_world_rank=lambda: 0)
+        train = SimpleNamespace(get_context=lambda: context)
+        actor = SimpleNamespace(get_actor_id=lambda: "1")
+        ray = SimpleNamespace(is_initialized=lambda: True, get_runtime_context=lambda: actor)
+    for name, module in {"ray": ray, "ray.train": train, "ray.tune": Raises()}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("RAY_JOB_ID", "ffffffff")
+    with rlvitals.start(tmp_path / "run") as run:
+        run.log(1, {"return": 1.0})
+    assert points(tmp_path / "run")["return"] == [(1, 1.0)]

@@ -63,8 +63,8 @@ def _launch(environ: Mapping[str, str]) -> str:
 
 def ray_experiment() -> str:
     """Return the name of the experiment of Ray Tune or Train that this process works for, or ""."""
-    context = _train_context() or _tune_context()
     try:
+        context = _train_context() or _tune_context()
         return str(context.get_experiment_name() or "") if context else ""
     except Exception:  # noqa: BLE001 - another library's, and a name only
         return ""
@@ -72,13 +72,16 @@ def ray_experiment() -> str:
 
 def _train_place() -> Place:
     """Return the rank of a worker of Ray Train, whose trainer may set no variables."""
-    context = _train_context()
-    if context is None or context.get_world_size() <= 1:
+    try:
+        context = _train_context()
+        if context is None or context.get_world_size() <= 1:
+            return Place()
+        group = sys.modules["ray"].util.get_current_placement_group()  # each start has another one
+        launch = group.id.hex() if group is not None else ""
+        rank, size = context.get_world_rank(), context.get_world_size()
+        return Place(rank, size, launch, context.get_local_rank() == 0)
+    except Exception:  # noqa: BLE001 - another library's: the training goes on as a lone process
         return Place()
-    group = sys.modules["ray"].util.get_current_placement_group()  # each start has another one
-    launch = group.id.hex() if group is not None else ""
-    rank, size = context.get_world_rank(), context.get_world_size()
-    return Place(rank, size, launch, context.get_local_rank() == 0)
 
 
 def _train_context() -> Any:  # noqa: ANN401 - Ray's
@@ -112,6 +115,9 @@ def _is_in_actor() -> bool:
 def with_ray_job(environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables with the id of Ray's job, which a worker started before it lacks."""
     ray = sys.modules.get("ray")
-    if set(environ.get("RAY_JOB_ID", "")) != {"f"} or ray is None or not ray.is_initialized():
+    try:
+        if set(environ.get("RAY_JOB_ID", "")) != {"f"} or ray is None or not ray.is_initialized():
+            return environ
+        return {**environ, "RAY_JOB_ID": str(ray.get_runtime_context().get_job_id())}
+    except Exception:  # noqa: BLE001 - another library's, and a number only
         return environ
-    return {**environ, "RAY_JOB_ID": str(ray.get_runtime_context().get_job_id())}
