@@ -1,6 +1,6 @@
 """Score the diagnosis on language runs, a task or a trainer left out: `faults/language`.
 
-    python benchmarks/language_tier.py [--jobs N] [--write] [--lives] [--by fault] [--json FILE]
+    python benchmarks/language_tier.py [--jobs N] [--write] [--lives] [--misses]
 
 Scripts record the runs (`scripts/keep_language.py` names them). No limit of a rule is fitted to
 runs, but the severity that a rule may have is: with fewer than ten healthy runs it is a note. A

@@ -33,7 +33,7 @@ def main(folders: list[str]) -> None:
     names: set[str] = set()
     lines = []
     for run in (run for folder in folders for run in healthy(Path(folder))):
-        log = max(run.rglob("*.csv"), default=None) or max(run.rglob("trainer_state.json"))
+        log = log_of(run)
         name = f"{run.parent.name}-{run.name}{log.suffix}.zst"
         if name in names:  # recorded twice
             continue
@@ -48,6 +48,11 @@ def main(folders: list[str]) -> None:
     lines.sort(key=lambda line: line["file"])
     (TARGET / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     print(f"{len(lines)} runs, {sum(f.stat().st_size for f in TARGET.iterdir()):,} bytes")
+
+
+def log_of(run: Path) -> Path:
+    """Return the table of a run, or the state that its trainer left."""
+    return max(run.rglob("*.csv"), default=None) or max(run.rglob("trainer_state.json"))
 
 
 def lost(log: Path) -> bool:

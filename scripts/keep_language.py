@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from backports import zstd
+from keep_healthy import log_of
 
 FAULTS = Path(__file__).resolve().parent.parent / "faults"
 TARGET = FAULTS / "language"
@@ -79,11 +80,6 @@ def planned(recorder: str, name: str) -> dict[str, Any]:
     kind = getattr(run, "mode", getattr(run, "trainer", "grpo"))
     base = {"sft": "SFT", "dpo": "DPO"}.get(kind, "GRPO")
     return {**getattr(module, base), **run.config}
-
-
-def log_of(folder: Path) -> Path:
-    """Return the table of a run, or the state that its trainer left."""
-    return max(folder.rglob("*.csv"), default=None) or max(folder.rglob("trainer_state.json"))
 
 
 def line(recorder: str, run: str, file: str, settings: dict[str, Any]) -> dict[str, Any]:

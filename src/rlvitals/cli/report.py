@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags, judging
-from rlvitals.cli.command import EXIT_OK, EXIT_UNREADABLE, Command
-from rlvitals.errors import UsageError
+from rlvitals.cli.command import EXIT_OK, EXIT_UNREADABLE, Command, write_page
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
@@ -147,17 +146,8 @@ def _write(text: str, args: Namespace) -> None:
     if path is None:
         print(text, end="")
         return
-    data = text.encode("utf-8", "backslashreplace")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except OSError as error:
-        raise UsageError(
-            f"no report can be written there: {error.strerror}",
-            where=str(path),
-            hint="--output FILE",
-        ) from error
-    print(f"{path}: {len(data) / 1000:,.0f} kB")
+    size = write_page(path, text, noun="report", hint="--output FILE")
+    print(f"{path}: {size / 1000:,.0f} kB")
     if args.open:
         import webbrowser
 

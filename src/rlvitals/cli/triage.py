@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import diagnose, flags, judging
-from rlvitals.cli.command import EXIT_PROBLEM, EXIT_UNDECIDED, Command, diagnose_command
+from rlvitals.cli.command import EXIT_PROBLEM, EXIT_UNDECIDED, Command, diagnose_command, write_page
 from rlvitals.errors import UsageError
 from rlvitals.tracking import clock
 
@@ -143,26 +143,16 @@ def _print_rows(rows: "list[TriageRow]", args: Namespace) -> None:
     from rlvitals.views.console import emit
 
     if args.page:
-        _write_page(rows, args.page)
+        from rlvitals.views import triage_page
+
+        text = triage_page.document(rows, clock.now())
+        write_page(args.page, text, noun="page", hint="--page FILE")
     if args.json:
         print(json_view.document({"runs": rows, "total": triage_table.total(rows)}))
     elif args.markdown:
         print(triage_table.markdown_table(rows))
     else:
         emit(triage_table.table(rows))
-
-
-def _write_page(rows: "list[TriageRow]", path: Path) -> None:
-    """Write the list as a page. Raises UsageError where the file cannot be written."""
-    from rlvitals.views import triage_page
-
-    text = triage_page.document(rows, clock.now())
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        problem = f"no page can be written there: {error.strerror}"
-        raise UsageError(problem, where=str(path), hint="--page FILE") from error
 
 
 def _send_alerts(

@@ -1,7 +1,7 @@
 """Copy the logs below a URL: SSH, object stores, the Hugging Face hub; by fsspec's back-ends."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -25,7 +25,7 @@ def fetch(url: str, folder: Path, show: Show) -> None:
         return
     options = ssh_options(url) if url.startswith("sftp:") else {}
     files = open_url(url, options)
-    try:
+    with _naming_errors(url):
         sizes = files.sizes()
         if _copy_unlisted_runs(url, folder, sizes, show):
             return
@@ -39,13 +39,6 @@ def fetch(url: str, folder: Path, show: Show) -> None:
             update(files, name, sizes[name], folder)
         show(len(names), len(names), "")
         trackio_dataset.write_databases(folder)
-    except VitalsError:
-        raise
-    except Exception as error:  # each back-end has errors of its own
-        text = redact.text(harmless(str(error))) or type(error).__name__
-        raise VitalsError(
-            f"cannot be read: {text}", where=redact.text(url), hint=access_hint(url)
-        ) from error
     if not names:
         problem = "nothing is there" if not sizes else f"none of {len(sizes):,} files is a log"
         raise UnreadableLog(problem, where=redact.text(url), hint="rlvitals readers")
@@ -57,14 +50,22 @@ def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
     from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
 
     store = ObjectStore(url)
-    try:
+    with _naming_errors(url):
         return download.download(store, folder) or root_copy.copy_root(store, folder, show)
+
+
+@contextmanager
+def _naming_errors(url: str) -> Iterator[None]:
+    """Raise what a back-end raises, which has errors of its own, as a VitalsError of the URL."""
+    try:
+        yield
     except VitalsError:
         raise
-    except Exception as error:  # each back-end has errors of its own
+    except Exception as error:
         text = redact.text(harmless(str(error))) or type(error).__name__
-        hint = access_hint(url)
-        raise VitalsError(f"cannot be read: {text}", where=store.name, hint=hint) from error
+        raise VitalsError(
+            f"cannot be read: {text}", where=redact.text(url), hint=access_hint(url)
+        ) from error
 
 
 def _copy_unlisted_runs(url: str, folder: Path, names: Iterable[str], show: Show) -> bool:

@@ -33,6 +33,7 @@ from rlvitals.rules.standing import Standing, least_that_counts, outcome, slow_s
 from rlvitals.signals.curve_shape import SHAPE, curve_shape
 from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_course import course_of
+from rlvitals.signals.rolling import block_means
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Trace
 
@@ -152,7 +153,7 @@ def _likely_outcome(trace: Trace) -> LikelyOutcome | None:
         return None
     improved, flat, lost = (float(p) for p in _probabilities(shape))
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers near 1e308
-        sixths = np.array([sixth.mean() for sixth in np.array_split(series.values, 6)])
+        sixths = block_means(series.values, 6)
     if not np.isfinite(sixths).all():
         return None
     levels = (float(sixths[0]), float(sixths[-1]), float(sixths.max()))

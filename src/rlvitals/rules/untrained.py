@@ -24,8 +24,8 @@ from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.gains import order_chance
 from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
-from rlvitals.rules.standing import standing, way_share
-from rlvitals.signals.rolling import rolling_median
+from rlvitals.rules.standing import Standing, standing, way_share
+from rlvitals.signals.rolling import block_means, rolling_median
 from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
 
@@ -231,11 +231,14 @@ def repeats_errors(trace: Trace, logged: Mapping[str, Series], length: int) -> F
     )
 
 
-def keeps_its_distance(logged: Mapping[str, Series], length: int, most: float) -> Finding | None:
+def keeps_its_distance(
+    logged: Mapping[str, Series], length: int, uniform_entropy: float
+) -> Finding | None:
     """Find a KL that grows in order beside a policy that stays uniform: of one rollout's policy.
 
-    `most` is the largest entropy. Updates by fresh rollouts scatter, and updates that keep one way
-    change the entropy. In healthy runs whose entropy stays, the KL changes by 30 % from row to row.
+    `uniform_entropy` is the largest, in nats. Updates by fresh rollouts scatter, and updates that
+    keep one way change the entropy. In healthy runs whose entropy stays, the KL changes by 30 %
+    from row to row.
     """
     kl, loss, entropy = (logged.get(m.name) for m in (APPROX_KL, LOSS, ENTROPY))
     if kl is None or loss is None or entropy is None or len(kl) < length:
@@ -249,8 +252,8 @@ def keeps_its_distance(logged: Mapping[str, Series], length: int, most: float) -
     first, last = (
         float(np.median(v)) for v in (entropy.values[:3], entropy.values[-FIRST_LOSSES:])
     )
-    is_open = first >= 0.9 * most and abs(last - first) <= 0.05 * first
-    levels = np.array([block.mean() for block in np.array_split(kl.values, 10)])
+    is_open = first >= 0.9 * uniform_entropy and abs(last - first) <= 0.05 * first
+    levels = block_means(kl.values, 10)
     if max(kl_scatter, loss_scatter) > bound.value or not is_open or order_chance(levels) > 0.01:
         return None
     return Finding(
@@ -289,15 +292,17 @@ def find_starved_policy(trace: Trace, limit: Bound) -> Finding | None:
     explains = float(np.percentile(np.abs(explained.values), 90.0)) > 0.01
     if moves or explains or late_loss <= min_loss:
         return None
-    if standing(trace).state == "at its ceiling":
+    outcome_trend = standing(trace)
+    if outcome_trend.state == "at its ceiling":
         return None
-    return _report_starving(trace, kl, (late_kl, late_loss), limit)
+    return _report_starving(outcome_trend, kl, (late_kl, late_loss), limit)
 
 
-def _report_starving(trace: Trace, kl: Series, late: tuple[float, float], limit: Bound) -> Finding:
+def _report_starving(
+    trend: Standing, kl: Series, late: tuple[float, float], limit: Bound
+) -> Finding:
     """Report a KL beside a value loss, both medians of the second half."""
     late_kl, late_loss = late
-    trend = standing(trace)
     rises = (f"{trend.sentence}, if slowly",) if weigh.content(trend) else ()
     return Finding(
         f"updates hardly move the policy: KL per update is {late_kl:.1e} nats beside a value loss "

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from rlvitals.signals.finite import FLOAT_ROUNDING, Array, clip_extremes, finite, scale_to_unit
+from rlvitals.signals.rolling import block_means
 from rlvitals.signals.spread import noise_sd
 
 MIN_CURVE_POINTS = 8
@@ -30,7 +31,7 @@ def curve_shape(values: Array) -> Array | None:
     sd = float(x.std())
     if sd <= FLOAT_ROUNDING * float(np.abs(x).max()):
         return np.zeros(len(SHAPE))
-    blocks = np.array([block.mean() for block in np.array_split(x, min(12, x.size))])
+    blocks = block_means(x, min(12, x.size))
     levels = (blocks[1:] + blocks[:-1]) / 2
     first, last, best = float(levels[0]), float(levels[-1]), float(levels.max())
     width = float(np.ptp(levels))

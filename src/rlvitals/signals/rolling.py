@@ -1,4 +1,4 @@
-"""Rolling medians of a series."""
+"""Rolling medians of a series, and means of successive blocks."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -17,6 +17,14 @@ def rolling_median(values: Array, window: int, *, min_count: int = 1) -> Array:
     """
     column = np.asarray(values, dtype=np.float64).ravel()
     return medians_ending_at(column, np.arange(column.size), max(int(window), 1), max(min_count, 1))
+
+
+def block_means(values: Array, count: int) -> Array:
+    """Return the means of `count` successive blocks of `values` [n], as equal in length as can be.
+
+    `count` is at most n.
+    """
+    return np.array([block.mean() for block in np.array_split(values, count)])
 
 
 def medians_ending_at(column: Array, ends: NDArray[np.int64], window: int, min_count: int) -> Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from rlvitals.errors import quantity
 from rlvitals.views.report.html import wrap_page
 from rlvitals.views.report.markup import Html, breakable, el, join
 from rlvitals.views.triage_table import TriageRow, duration, group_heads, head_cells, sentence
@@ -17,7 +18,7 @@ def document(rows: Sequence[TriageRow], now_s: float) -> str:
         ),
     )
     table = el("table", head, el("tbody", *_table_rows(rows)), class_="runs")
-    name = f"Triage of {len(rows)} runs"
+    name = f"Triage of {quantity(len(rows), 'run')}"
     blocks = (el("h1", name), el("p", sentence(rows)), el("div", table, class_="wide"))
     return wrap_page(name, blocks, now_s)
 

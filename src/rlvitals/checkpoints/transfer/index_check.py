@@ -16,7 +16,7 @@ from rlvitals.errors import join_first
 
 def describe_damage(sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
     """Yield a sentence for each checkpoint that has a manifest and is not usable."""
-    for name in sorted(_find_folders(sizes) - set(usable)):
+    for name in sorted(_find_manifest_folders(sizes) - set(usable)):
         yield f"{name} is damaged in the backup, not restored: its seal does not fit its files"
 
 
@@ -24,7 +24,7 @@ def describe_missing(
     index: Index, sizes: Mapping[str, int], usable: Collection[str]
 ) -> Iterator[str]:
     """Yield a sentence for each newer checkpoint that the index names and that is missing."""
-    sealed = _find_folders(sizes)
+    sealed = _find_manifest_folders(sizes)
     newest = max((_checkpoint_step(name) for name in usable), default=-1)
     for name in sorted(set(index.checkpoints) - sealed - set(usable)):
         is_partial = any(path.startswith((f"{name}/", f"{partial_name(name)}/")) for path in sizes)
@@ -58,7 +58,7 @@ def is_backup_file(name: str) -> bool:
     )
 
 
-def _find_folders(sizes: Mapping[str, int]) -> set[str]:
+def _find_manifest_folders(sizes: Mapping[str, int]) -> set[str]:
     return {match[1] for path in sizes if (match := MANIFEST_PATH.fullmatch(path))}
 
 

@@ -132,8 +132,8 @@ def check(trace: Trace) -> Answer:
     findings += [finding] if (finding := _unit_ratio(trace, logged, length)) else []
     findings += [finding] if (finding := _same_episodes(trace, logged, length)) else []
     findings += [finding] if (finding := repeats_errors(trace, logged, length)) else []
-    most = max_entropy(trace) if trace.profile in kinds.CONTROL else None
-    if most is not None and (finding := keeps_its_distance(logged, length, most.value)):
+    uniform = max_entropy(trace) if trace.profile in kinds.CONTROL else None
+    if uniform is not None and (finding := keeps_its_distance(logged, length, uniform.value)):
         findings.append(finding)
     if findings:
         return max(findings, key=lambda f: (f.severity, f.ended - f.began))

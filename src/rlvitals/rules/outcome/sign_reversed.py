@@ -72,6 +72,7 @@ from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import label, least_that_counts, outcome
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.finite import Array
+from rlvitals.signals.rolling import block_means
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
@@ -130,7 +131,7 @@ def _surer_of_less(trace: Trace) -> Answer:
     return _surer(trace, *picked, entropy, Bound(-min_fall, origin), max_share_above)
 
 
-def _falls_in_order(series: Series, entropy: Series, most: Bound) -> bool:
+def _falls_in_order(series: Series, entropy: Series, uniform: Bound) -> bool:
     """Return True if blocks of the outcome fall in order as a uniform policy gets surer.
 
     A fall to what a task pays least is small where random actions hardly earn more, and its order
@@ -138,11 +139,11 @@ def _falls_in_order(series: Series, entropy: Series, most: Bound) -> bool:
     """
     if len(series) < 24:
         return False  # two values a block
-    levels = np.array([block.mean() for block in np.array_split(series.values, 12)])
+    levels = block_means(series.values, 12)
     above = float((levels[1:] > levels[0]).mean())
     first = float(np.median(entropy.values[:FIRST_POINTS]))
     last = float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values))
-    is_surer = first >= 0.9 * most.value and last <= 0.8 * first
+    is_surer = first >= 0.9 * uniform.value and last <= 0.8 * first
     return is_surer and above <= MAX_ABOVE_START and order_chance(-levels) <= 0.001
 
 

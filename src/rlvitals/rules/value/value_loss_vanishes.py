@@ -196,6 +196,7 @@ def _finding(
     returns = "and returns hardly differ: there is nothing to tell a good action by"
     if targets.differ:
         returns = f"though returns differ by {targets.spread:.0%} of the largest"
+    causes, remedies = _describe_reward(targets)
     return Finding(
         f"the value loss has collapsed: {level:.2g} in the median of {during.size} updates, "
         f"{float(loss.values[:MIN_START_POINTS].max()):.2g} at first, {returns}",
@@ -207,18 +208,18 @@ def _finding(
         bound=limit,
         evidence=evidence,
         counter=() if targets.differ else alike,
-        causes=_describe_reward(targets).get("causes", ()),
-        remedies=_describe_reward(targets).get("remedies", ()),
+        causes=causes,
+        remedies=remedies,
     )
 
 
-def _describe_reward(targets: _Targets) -> dict[str, tuple[str, ...]]:
-    """Return the causes and remedies where the discount spans more than the next reward."""
+def _describe_reward(targets: _Targets) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return causes and remedies of their own where the discount spans more than a reward."""
     if not _is_cut_off(targets) or targets.gamma is None or targets.gamma < 0.5:
-        return {}
+        return (), ()
     cause = "training sees rewards of 0, or the same in every step: a wrapper, a scale, a clip"
     remedy = "print the rewards that an update trains on, beside those that the environment pays"
-    return {"causes": (cause, *RULE.causes[1:2]), "remedies": (remedy, *RULE.remedies[1:2])}
+    return (cause, *RULE.causes[1:2]), (remedy, *RULE.remedies[1:2])
 
 
 RULE = Rule(
