@@ -408,6 +408,7 @@ def _measured(path):
     return done.returncode, "\n".join(answer), float(cpu_seconds), int(peak)
 
 
+@pytest.mark.soak
 def test_a_line_of_100_mb_costs_little_and_hides_nothing(tmp_path):
     path = csv(tmp_path / "run")
     head, *rest = path.read_bytes().splitlines(keepends=True)

@@ -66,7 +66,7 @@ def traces(folder, now):
 
 
 @pytest.mark.parametrize(
-    "folder", sampled(FOLDERS, 3), ids=lambda path: f"{path.parent.name}-{path.name}"
+    "folder", sampled(FOLDERS, 6), ids=lambda path: f"{path.parent.name}-{path.name}"
 )
 def test_no_trace_depends_on_file_times_or_the_clock(folder, tmp_path):
     """Judging is pure (`test_architecture`): of equal traces the answers are equal."""

@@ -57,6 +57,7 @@ def test_rows_hold_every_number_of_the_log(questions):
     assert [row["_step"] for row in rows] == sorted(row["_step"] for row in rows)
 
 
+@pytest.mark.soak
 def test_trackio_is_asked_by_its_command(questions, tmp_path, monkeypatch):
     pytest.importorskip("trackio")
     monkeypatch.setenv("TRACKIO_DIR", "")  # restored after the test

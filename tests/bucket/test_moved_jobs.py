@@ -94,6 +94,7 @@ def test_a_job_that_moves_resumes_from_the_bucket_and_goes_on_there(machines, tm
     assert any("checkpoint-20" in text and "fetched" in text for text in second.said)
 
 
+@pytest.mark.soak
 def test_a_finished_run_whose_spool_is_deleted_goes_on_on_the_same_machine(machines):
     first, *_ = machines
     first.train(25, status="finished")
@@ -102,6 +103,7 @@ def test_a_finished_run_whose_spool_is_deleted_goes_on_on_the_same_machine(machi
     assert first.train(15) == 20
 
 
+@pytest.mark.soak
 def test_a_machine_that_is_behind_never_replaces_what_is_newer(machines):
     """The first is cut off after step 25, and returns when the second has gone on."""
     first, second, _ = machines
@@ -152,6 +154,7 @@ def test_a_script_that_only_saves_replaces_nothing(machines):
     assert model(first.url, 10) == first.content(10)
 
 
+@pytest.mark.soak
 def test_a_start_at_step_0_does_not_delete_the_buckets_checkpoints(machines):
     first, second, _ = machines
     first.train(25)
@@ -217,6 +220,7 @@ def test_damage_in_the_bucket_falls_back_to_the_checkpoint_before(machines):
     assert model(first.url, 20) == second.content(20)
 
 
+@pytest.mark.soak
 def test_checkpoints_of_another_run_are_named_and_not_used(machines, monkeypatch):
     first, second, _ = machines
     with monkeypatch.context() as context:

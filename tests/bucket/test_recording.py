@@ -145,6 +145,7 @@ def finish_in_a_process(url):
     return spool.spool_folder(url)
 
 
+@pytest.mark.soak
 def test_the_spool_of_a_finished_run_is_deleted_once_the_bucket_has_all(cloud):
     """Its rows are read from the bucket; what a user put there stays."""
     url = f"{cloud}/walk"
@@ -364,6 +365,7 @@ def test_many_runs_write_one_shard_of_the_index(any_cloud, tmp_path, monkeypatch
     assert len(ObjectStore(any_cloud).list(run_index.INDEX_FOLDER)) == 1
 
 
+@pytest.mark.soak
 def test_runs_of_a_root_without_an_index_are_listed_by_their_manifests(
     cloud, call, tmp_path, monkeypatch
 ):

@@ -80,6 +80,7 @@ def test_a_look_asks_for_what_has_not_ended_or_has_changed(any_cloud, recorded, 
     assert sorted(looks) == ["run-0", "run-3"]
 
 
+@pytest.mark.soak
 def test_what_is_uploaded_after_the_end_of_a_run_is_copied(any_cloud, recorded, looks, tmp_path):
     """The exit codes of its processes, or rows of a machine that was offline."""
     copy, run = tmp_path / "copy", recorded[2]
@@ -95,6 +96,7 @@ def test_what_is_uploaded_after_the_end_of_a_run_is_copied(any_cloud, recorded, 
     assert (copy / "run-2" / "life" / "1-0.crash").read_text() == "exit 1"
 
 
+@pytest.mark.soak
 def test_a_run_whose_rows_are_not_all_there_is_asked_again(any_cloud, recorded, looks, tmp_path):
     copy, run = tmp_path / "copy", recorded[0]
     run.entry.update(has_ended=True, sequence=1)  # one of its machines has ended, the other not

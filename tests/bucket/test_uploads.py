@@ -273,6 +273,7 @@ def test_refused_requests_are_buffered_and_sent_with_new_credentials(
     assert fetch(ObjectStore(f"{cloud}/x"), tmp_path / "copy") == {(1, 0): list(range(15))}
 
 
+@pytest.mark.soak
 def test_clocks_that_disagree_by_days_order_nothing(store, tmp_path, monkeypatch):
     """Each round of two nodes is at another time, most of them before the one that precedes it."""
     folders = [Folder(tmp_path / str(i), i, launch="job", world_size=2) for i in range(2)]

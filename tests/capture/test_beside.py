@@ -67,6 +67,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.soak
 def test_the_hyperparameters_of_stable_baselines3_are_recorded(tmp_path):
     done = run(tmp_path, SB3)
     assert done.returncode == 0, done.stderr

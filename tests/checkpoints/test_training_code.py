@@ -197,6 +197,7 @@ def test_what_was_imported_counts_not_what_lies_there_later(tmp_path, monkeypatc
     assert code.record()["edited_later.py"] != first
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("without_tests")
 def test_what_cannot_be_parsed_or_is_huge_is_compared_by_its_text(tmp_path, monkeypatch):
     loaded(monkeypatch, tmp_path, "of_another_language", b"X = 1\n")
@@ -238,6 +239,7 @@ def test_installed_packages_and_the_recorder_are_no_training_code(tmp_path, monk
         assert not [one for one in names if one.split("/")[0] in {name, f"{name}.py"}]
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("without_tests")
 def test_a_process_that_loads_more_after_its_save_is_the_same_program(tmp_path, monkeypatch):
     code = TrainingCode()

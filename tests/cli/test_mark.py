@@ -98,6 +98,7 @@ def loud_runs(call, tmp_path):
     return runs
 
 
+@pytest.mark.soak
 def test_a_fitted_threshold_silences_a_rule_on_healthy_runs_alone(call, loud_runs, tmp_path):
     out = call("calibrate", loud_runs)[1]
     section = tomllib.loads(out[out.index("[thresholds]") :])["thresholds"]

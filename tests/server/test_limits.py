@@ -148,6 +148,7 @@ def test_a_request_that_comes_byte_by_byte_is_ended(address, monkeypatch, begun)
         assert all(closed_after(client, trickle) < 5.0 for client in clients[1:])
 
 
+@pytest.mark.soak
 def test_a_client_that_never_reads_is_ended(application, address, monkeypatch):
     """Of events, and of a large answer; a client that reads slowly gets all of it."""
     monkeypatch.setattr(PatientProtocol, "take_seconds", 1.0)

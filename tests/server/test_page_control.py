@@ -138,7 +138,11 @@ for step in itertools.count():
 
 
 @pytest.mark.parametrize(
-    ("name", "ended_by"), [("loop", ["SIGTERM"]), ("deaf", ["SIGTERM", "SIGKILL"])]
+    ("name", "ended_by"),
+    [
+        pytest.param("loop", ["SIGTERM"], marks=pytest.mark.soak),
+        ("deaf", ["SIGTERM", "SIGKILL"]),
+    ],
 )
 def test_a_process_that_never_looks_is_ended(root, monkeypatch, name, ended_by):
     """The request is answered at once; the page is told of each signal, and of the end."""

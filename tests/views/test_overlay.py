@@ -407,6 +407,7 @@ def test_an_overlay_is_saved_with_the_names_of_its_curves(browser, tmp_path):
     assert page.complaints() == []
 
 
+@pytest.mark.soak
 def test_runs_without_settings_are_not_said_to_have_the_same():
     blank, same = (Trace({}, {}, settings) for settings in ({}, {"lr": 0.1}))
     for trace, words in ((blank, "log no settings"), (same, "log the same settings")):

@@ -48,6 +48,7 @@ def test_a_checkpoint_that_does_not_fit_is_one_error_and_the_same_command_goes_o
     assert forked.state(out / end) == forked.state(tmp_path / "straight" / end)
 
 
+@pytest.mark.soak
 def test_rlhf_goes_on_until_what_it_trained_for_does_not_fit(tmp_path, capfd):
     def child():
         made = programs.training(tmp_path / "out")

@@ -115,6 +115,7 @@ def weights(out):
     return (out / "adapter_model.safetensors").read_bytes()
 
 
+@pytest.mark.soak
 def test_a_training_logs_its_checks_and_is_the_same_without_them(tmp_path):
     with_checks, without = tmp_path / "with", tmp_path / "without"
     assert charts(with_checks).run() == "finished"

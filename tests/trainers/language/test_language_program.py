@@ -331,6 +331,7 @@ def test_run_again_after_its_end_it_changes_nothing(finished, tmp_path):
     assert said(out).count("✓ Training completed successfully") == 2
 
 
+@pytest.mark.soak
 def test_sigterm_saves_and_says_how_to_go_on(tiny, finished, tmp_path):
     ends = {**SAID, "rewards__functions": ("trained:terminated",)}
     ends["rewards__correctness"] = "terminated"

@@ -34,7 +34,7 @@ def numbers(folder):
     }
 
 
-@pytest.mark.parametrize("said", [SERVED, PLAYED], ids=["cluster", "episodes"])
+@pytest.mark.parametrize("said", sampled([SERVED, PLAYED], 2), ids=["cluster", "episodes"])
 def test_the_training_is_bit_for_bit_what_it_is_without(tmp_path, said):
     programs.run(tmp_path / "with", said)
     programs.run(tmp_path / "without", {**said, "evaluation.enable": False})

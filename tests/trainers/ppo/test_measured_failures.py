@@ -86,6 +86,7 @@ def test_a_good_reward_keeps_its_sign():
     assert (held(-np.ones(4), np.zeros(4, bool)) < 0).all()
 
 
+@pytest.mark.soak
 def test_a_comparison_has_numbers_of_every_scheduler(tmp_path, capsys):
     """There: 13 reports, each of them N/A."""
     programs.run(tmp_path, programs.CLUSTER)

@@ -329,6 +329,7 @@ def test_what_breaks_is_named_and_the_checkpoint_kept(tmp_path, monkeypatch, cap
     assert programs.progress(tmp_path / "run")["status"] == "completed"
 
 
+@pytest.mark.soak
 def test_a_dead_process_is_named_and_the_run_resumes(tmp_path):
     said = {**programs.CARTPOLE, "training.processes": True, "training.num_envs": 2,
             "training.total_steps": 400, "checkpointing.interval": 64}  # fmt: skip
