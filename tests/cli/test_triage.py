@@ -2,12 +2,19 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tune_experiment
 from alerts.receivers import http
 from small_logs import write
+
+import rlvitals
+from rlvitals.tracking import machine
+from rlvitals.types import GPU_COUNT
+from rlvitals.views import triage_table
+from rlvitals.views.triage_table import TriageRow
 
 KL = ("--set", "target_kl=0.02")
 
@@ -41,6 +48,25 @@ def test_the_worst_come_first_with_their_hours(call, tmp_path):
     assert "2 runs, 1 broken: 59 min of 2.0 h" in text
     page = call("triage", tmp_path / "runs", *KL, "--markdown")[1]
     assert "| ❌ " in page
+
+
+def test_gpu_hours_are_of_the_gpus_that_a_run_held():
+    one = TriageRow("one", "stalled", True, 3.0, None, "no-learning", "flat", gpus=8)
+    rows = [one, replace(one, run="two", broken=False, hours=1.0, gpus=2)]
+    assert triage_table.sentence(rows).endswith("; 24 of 26 GPU-hours on broken runs")
+    rows.append(replace(one, run="three", gpus=None))
+    assert triage_table.sentence(rows).endswith(" (1 run without a recorded GPU)")
+    assert "GPU" not in triage_table.sentence(rows[2:])
+
+
+@pytest.mark.parametrize(("ranks", "gpus"), [("1", 4), ("16", 16)])
+def test_a_recorded_run_knows_its_gpus(tmp_path, monkeypatch, ranks, gpus):
+    monkeypatch.setattr(machine, "gpus", lambda: ["NVIDIA H100"] * 4)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", ranks)
+    with rlvitals.start(tmp_path / "run") as run:
+        run.log({"return": 1.0}, step=1)
+    assert rlvitals.diagnose(tmp_path / "run").trace.settings[GPU_COUNT] == gpus
 
 
 def test_the_list_is_one_page_without_a_script(call, tmp_path):

@@ -82,6 +82,14 @@ def test_a_project_is_triaged_and_only_what_is_new_is_asked_for(server, ask):
     assert min(v["minStep"] for name, v in server.queries if name == "HistoryPage") == 30
 
 
+def test_the_hours_of_a_team_count_each_gpu(server, ask):
+    server.runs["bad"]["gpus"], server.runs["good"]["gpus"] = 8, 2
+    total = ask("triage", "wandb:me/maze")["total"]
+    assert total["gpu_hours_of_broken"] == pytest.approx(8 * total["hours_of_broken"])
+    hours_of_good = 59 / 60  # 60 rows, a minute apart
+    assert total["gpu_hours"] == pytest.approx(total["gpu_hours_of_broken"] + 2 * hours_of_good)
+
+
 def test_a_run_by_its_address_and_by_its_page(ask):
     for address in ("wandb:me/maze/good", "https://wandb.ai/me/maze/runs/good/workspace?nw=x"):
         document = ask("diagnose", address)

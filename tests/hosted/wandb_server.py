@@ -39,8 +39,12 @@ class Handler(BaseHTTPRequestHandler):
         self.send(json.dumps({"data": data}).encode())
 
     def do_GET(self):
-        """Send the exported rows of a run, in whole or the range that is asked for."""
-        run = self.server.runs[self.path.split("/")[2]]
+        """Send the exported rows of a run, in whole or the range that is asked for, or its host."""
+        _, kind, run_id = self.path.split("/")
+        run = self.server.runs[run_id]
+        if kind == "host":
+            self.send(host(run))
+            return
         table = io.BytesIO()
         parquet.write_table(pa.Table.from_pylist(run["rows"][: run["exported"]]), table)
         self.send(table.getvalue())
@@ -76,10 +80,24 @@ class Handler(BaseHTTPRequestHandler):
             steps = range(variables["minStep"], variables["maxStep"])
             found = [json.dumps(row) for row in rows if row["_step"] in steps]
             project["run"] = {"history": found[: variables["pageSize"]]}
+        elif name == "RunFiles":
+            run_id = variables["name"]
+            files = [self.host_file(run_id)] if "gpus" in runs[run_id] else []
+            edges = [{"node": file, "cursor": ""} for file in files]
+            page = {"endCursor": "", "hasNextPage": False}
+            project["run"] = {"fileCount": len(files), "files": {"edges": edges, "pageInfo": page}}
         else:
             run = variables.get("name") or variables.get("run")
             project["run"] = self.node(run) if run in runs else None
         return {"project": project}
+
+    def host_file(self, run_id):
+        url = f"{self.server.url}/host/{run_id}"
+        return {
+            "id": "f", "name": "wandb-metadata.json", "url": url, "directUrl": url, "md5": "",
+            "sizeBytes": len(host(self.server.runs[run_id])), "mimetype": "application/json",
+            "updatedAt": "2026-11-01T00:00:00Z", "digest": None, "uploadUrl": None,
+        }  # fmt: skip
 
     def node(self, run_id):
         run = self.server.runs[run_id]
@@ -93,6 +111,11 @@ class Handler(BaseHTTPRequestHandler):
             "historyKeys": {"lastStep": rows[-1]["_step"], "keys": {}},
             "user": {"name": "me", "username": "me"}, "readOnly": True,
         }  # fmt: skip
+
+
+def host(run):
+    """Return the run's `wandb-metadata.json`."""
+    return json.dumps({"gpu": "NVIDIA H100", "gpu_count": run["gpus"]}).encode()
 
 
 @contextmanager

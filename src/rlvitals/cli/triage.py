@@ -6,9 +6,9 @@ downloaded by the tool's own client into a cache; the next call downloads only n
 
 Runs of one group, such as the trials of Ray Tune, stand together under a line with their count.
 A run is broken if `diagnose` would exit with 1. The hours are the training time without pauses,
-and the time since the onset of the worst fault. With `--alert` the alarms of all listed runs are
-sent in one message. An alert that cannot be delivered is reported on stderr and does not change
-the exit code.
+and the time since the onset of the worst fault; GPU-hours count each GPU that a recorded run or a
+run of W&B held. With `--alert` the alarms of all listed runs are sent in one message. An alert that
+cannot be delivered is reported on stderr and does not change the exit code.
 With `--index` the last judgements of `rlvitals index ROOT --to URL` are listed; no run is read.
 
 exit code: 0  no run is broken

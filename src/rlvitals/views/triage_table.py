@@ -13,6 +13,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import VitalsError, harmless, quantity
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules.standing import OUTCOME_UNKNOWN
+from rlvitals.types import GPU_COUNT
 from rlvitals.views import markdown as escape
 from rlvitals.views import phrases
 from rlvitals.views.reason_table import ReasonRow, ReasonTable
@@ -30,6 +31,7 @@ class TriageRow:
     cause: str  # rule of the first case, or ""
     reason: str
     group: str = ""  # that it was recorded in; of Ray Tune the experiment of a trial
+    gpus: int | None = None  # that it trained on; None: not recorded
 
 
 def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRow:
@@ -41,6 +43,7 @@ def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRo
     seconds, _ = training_time(result.trace)
     losses = [case.waste.since_began.hours for case in result.cases if case.waste]
     cause = result.cases[0] if broken and result.cases else None
+    gpus = result.trace.settings.get(GPU_COUNT)
     return TriageRow(
         run=harmless(name),
         verdict=result.verdict.word.value,
@@ -50,6 +53,7 @@ def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRo
         cause="" if cause is None else cause.rule.name,
         reason=harmless(result.verdict.why if cause is None else cause.finding.summary),
         group=harmless(str(result.trace.settings.get("rlvitals/group") or "")),
+        gpus=gpus if isinstance(gpus, int) else None,
     )
 
 
@@ -96,6 +100,8 @@ def total(rows: Sequence[TriageRow]) -> dict[str, float]:
         "hours": sum(entry.hours or 0.0 for entry in rows),
         "hours_of_broken": sum(entry.hours or 0.0 for entry in broken),
         "hours_lost": sum(entry.hours_lost or 0.0 for entry in broken),
+        "gpu_hours": sum((entry.hours or 0.0) * (entry.gpus or 0) for entry in rows),
+        "gpu_hours_of_broken": sum((entry.hours or 0.0) * (entry.gpus or 0) for entry in broken),
     }
 
 
@@ -159,4 +165,13 @@ def sentence(rows: Sequence[TriageRow]) -> str:
         return f"{text}; the logs have no times"
     text += f": {duration(numbers['hours_of_broken'])} of {duration(numbers['hours'])}"
     lost_hours = numbers["hours_lost"]
-    return f"{text}, {duration(lost_hours)} of them since a fault began" if lost_hours else text
+    if lost_hours:
+        text += f", {duration(lost_hours)} of them since a fault began"
+    if not numbers["gpu_hours"]:
+        return text
+    gpu_hours, total_hours = numbers["gpu_hours_of_broken"], numbers["gpu_hours"]
+    text += (
+        f"; {phrases.number(gpu_hours)} of {phrases.number(total_hours)} GPU-hours on broken runs"
+    )
+    missing = sum(entry.gpus is None for entry in rows)
+    return f"{text} ({quantity(missing, 'run')} without a recorded GPU)" if missing else text
