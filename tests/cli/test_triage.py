@@ -12,7 +12,6 @@ from small_logs import write
 
 import rlvitals
 from rlvitals.tracking import machine
-from rlvitals.types import GPU_COUNT
 from rlvitals.views import triage_table
 from rlvitals.views.triage_table import TriageRow
 
@@ -66,7 +65,7 @@ def test_a_recorded_run_knows_its_gpus(tmp_path, monkeypatch, ranks, gpus):
     monkeypatch.setenv("WORLD_SIZE", ranks)
     with rlvitals.start(tmp_path / "run") as run:
         run.log({"return": 1.0}, step=1)
-    assert rlvitals.diagnose(tmp_path / "run").trace.settings[GPU_COUNT] == gpus
+    assert rlvitals.diagnose(tmp_path / "run").trace.settings["rlvitals/gpus"] == gpus
 
 
 def test_the_list_is_one_page_without_a_script(call, tmp_path):

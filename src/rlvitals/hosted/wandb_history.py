@@ -15,7 +15,6 @@ from rlvitals.errors import UnreadableLog, UsageError, VitalsError, harmless
 from rlvitals.hosted.remote_files import Show
 from rlvitals.storage import redact
 from rlvitals.storage.safe_files import atomic_write, open_append
-from rlvitals.types import GPU_COUNT
 
 RUN_SEGMENTS = 3  # of entity/project/run
 TIMEOUT_SECONDS = 30
@@ -71,7 +70,7 @@ def _update(run: Any, folder: Path) -> None:
     settings = {key: value for key, value in run.config.items() if not key.startswith("_")}
     gpus = (run.metadata or {}).get("gpu_count")  # a file of the run, or None
     if isinstance(gpus, int) and gpus > 0:
-        settings[GPU_COUNT] = gpus
+        settings["rlvitals/gpus"] = gpus
     with atomic_write(folder / "config.json") as file:
         file.write(json.dumps(settings, default=str).encode())
     history = folder / "history.jsonl"

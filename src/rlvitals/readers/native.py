@@ -34,7 +34,7 @@ from rlvitals.storage.run_folder import (
     NewerFormat,
 )
 from rlvitals.tracking import exit_reason
-from rlvitals.types import GPU_COUNT, RECORDER_NOTE_PREFIX, Log, Series, Setting, Table
+from rlvitals.types import RECORDER_NOTE_PREFIX, Log, Series, Setting, Table
 
 T = TypeVar("T")
 MAX_DAMAGE_NOTES = 3  # damaged places that a note names
@@ -179,20 +179,18 @@ def _read_packed_file(path: Path, file: IO[bytes], previous: Cursor | None) -> t
 
 def _settings(run_info: About, changed: Mapping[str, object]) -> dict[str, Setting]:
     """Return the settings as they are now, with what names the run."""
-    identity = {
+    ranks = run_info.attempts[-1].world_size if run_info.attempts else 1
+    gpus = run_info.host.get("gpus")
+    gpu_count = len(gpus) if isinstance(gpus, list) else 0
+    identity: dict[str, Setting] = {
         "name": run_info.name,
         "project": run_info.project,
         "group": run_info.group,
         "id": run_info.id,
+        "gpus": ranks if gpu_count and ranks > 1 else gpu_count,  # a rank of a launch has one
+        "tags": ", ".join(run_info.tags),
     }
-    run_settings: dict[str, Setting] = {
-        f"rlvitals/{key}": value for key, value in identity.items() if value
-    }
-    run_settings |= {"rlvitals/tags": ", ".join(run_info.tags)} if run_info.tags else {}
-    gpus = run_info.host.get("gpus")
-    if isinstance(gpus, list) and gpus:  # each rank of a launch trains on one
-        ranks = run_info.attempts[-1].world_size if run_info.attempts else 1
-        run_settings[GPU_COUNT] = ranks if ranks > 1 else len(gpus)
+    run_settings = {f"rlvitals/{key}": value for key, value in identity.items() if value}
     settings: dict[str, object] = {} if run_info.seed is None else {"seed": run_info.seed}
     settings |= dict(flatten(run_info.settings))
     settings |= dict(flatten(changed))

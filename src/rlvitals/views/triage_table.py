@@ -13,7 +13,6 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import VitalsError, harmless, quantity
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules.standing import OUTCOME_UNKNOWN
-from rlvitals.types import GPU_COUNT
 from rlvitals.views import markdown as escape
 from rlvitals.views import phrases
 from rlvitals.views.reason_table import ReasonRow, ReasonTable
@@ -43,7 +42,7 @@ def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRo
     seconds, _ = training_time(result.trace)
     losses = [case.waste.since_began.hours for case in result.cases if case.waste]
     cause = result.cases[0] if broken and result.cases else None
-    gpus = result.trace.settings.get(GPU_COUNT)
+    gpus = result.trace.settings.get("rlvitals/gpus")
     return TriageRow(
         run=harmless(name),
         verdict=result.verdict.word.value,

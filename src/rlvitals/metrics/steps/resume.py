@@ -33,10 +33,10 @@ def without_repeats(series: Mapping[str, Series]) -> Mapping[str, Series]:
     columns: a single column may repeat by chance.
     """
     repeats = {name: _find_repeats(s) for name, s in series.items() if len(s)}
+    if not any(repeat.repeated.any() for repeat in repeats.values()):
+        return series
     columns = [np.unique(series[name].steps[repeat.repeated]) for name, repeat in repeats.items()]
-    steps, count = np.unique(
-        np.concatenate((np.empty(0, dtype=np.int64), *columns)), return_counts=True
-    )
+    steps, count = np.unique(np.concatenate(columns), return_counts=True)
     if not (count >= MIN_REPEATED_COLUMNS).any():
         return series
     distinct = [series[name].steps[repeat.distinct] for name, repeat in repeats.items()]
