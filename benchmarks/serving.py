@@ -10,6 +10,7 @@ last of them was served. CPU is of the server until the first answer that holds 
 
 import asyncio
 import base64
+import compileall
 import contextlib
 import json
 import os
@@ -265,6 +266,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--stream"]:
         stream(sys.argv[2])
         return
+
+    # An installed package is compiled, also where this environment writes no bytecode.
+    compileall.compile_dir(str(Path(rlvitals.__file__).parent), quiet=1)
 
     def large_wide(folder: Path) -> None:
         large(folder, METRICS)

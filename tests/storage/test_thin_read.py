@@ -14,7 +14,7 @@ from rlvitals.diagnosis import engine
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import native
 from rlvitals.signals.thin import MAX_THIN_POINTS, thin
-from rlvitals.storage import downsample, thin_read
+from rlvitals.storage import downsample, frames, thin_read
 from rlvitals.storage.blocks import Writer
 from rlvitals.storage.compact import compact, pack
 from rlvitals.storage.compacted import PackedFile
@@ -205,6 +205,22 @@ def test_of_a_range_the_other_blocks_are_not_read(tmp_path, monkeypatch):
     assert thin_read.read_range(path.parent, LOSS, (12_000, 12_100)).count == 101
     with PackedFile(block_files(path.parent)[0].packed) as packed:
         assert 1 <= len(read_blocks) <= 4 < len(packed.blocks)
+
+
+def test_new_rows_are_read_without_the_rows_before_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(thin_read, "RANGE_WINDOW_BYTES", 40_000)
+    path = record(tmp_path / "run", "as written", [np.arange(50_000)])
+    size = block_files(path.parent)[0].path.stat().st_size
+    places, bytes_read, read = thin_read.Places(), [], frames.read
+    monkeypatch.setattr(frames, "read", lambda *args: bytes_read.append(args[1]) or read(*args))
+    whole = native.read(path, None)[0].series[LOSS]
+    for steps in ((0, 10**9), (49_990, 49_999), (25_000, 25_010), (0, 10)):
+        bytes_read.clear()
+        series = thin_read.read_range(path.parent, LOSS, steps, places)
+        inside = (whole.steps >= steps[0]) & (whole.steps <= steps[1])
+        np.testing.assert_array_equal(series.steps, whole.steps[inside])
+        np.testing.assert_array_equal(series.values, whole.values[inside])
+        assert (sum(bytes_read) < size / 4) == (steps[1] < 10**9)
 
 
 def test_a_large_range_is_thinned_and_keeps_its_extremes(tmp_path, monkeypatch):

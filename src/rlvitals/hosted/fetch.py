@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 from rlvitals.errors import VitalsError, harmless
-from rlvitals.hosted import mlflow_server, remote_files, wandb_history
 from rlvitals.hosted.address import Address, Source, parse
 from rlvitals.storage import redact
 
@@ -72,10 +71,16 @@ def fetch(address: Address, since_s: float | None = None, *, quiet: bool = False
             f"nothing can be cached: {error.strerror}", where=str(folder), hint="XDG_CACHE_HOME"
         ) from error
     if address.kind == Source.FILES:
+        from rlvitals.hosted import remote_files
+
         remote_files.fetch(address.location, folder, _show_nothing if quiet else show)
     elif address.kind == Source.MLFLOW:
+        from rlvitals.hosted import mlflow_server
+
         mlflow_server.fetch(address.location, folder, since_s, show)
     else:
+        from rlvitals.hosted import wandb_history
+
         wandb_history.fetch(address.location, folder, since_s, show)
     return folder
 

@@ -176,6 +176,7 @@ class Server(uvicorn.Server):
             server_header=False,
             h11_max_incomplete_event_size=16 << 10,
             http=PatientProtocol,
+            ws="none",  # changes are sent as server-sent events
             limit_concurrency=512,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=1,

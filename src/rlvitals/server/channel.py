@@ -40,6 +40,7 @@ class Channel:
     def __init__(self) -> None:
         """Start without listeners."""
         self.quiet_since = time.monotonic()  # when the last listener left
+        self.has_readers = False  # since a page or a listener knows a position
         self._boot = f"{time.time_ns():x}"  # numbers of another start mean nothing
         self._count = 0
         self._recent: deque[tuple[int, bytes]] = deque(maxlen=MAX_REPLAYED_MESSAGES)
@@ -73,12 +74,14 @@ class Channel:
     def position(self) -> str:
         """Return the id of the newest message: what a page that is made now contains."""
         with self._lock:
+            self.has_readers = True
             return f"{self._boot}-{self._count}"
 
     async def listen(self, position: str) -> AsyncIterator[bytes]:
         """Yield the messages after a position; `reload` first where they are no longer kept."""
         listener = _Listener(asyncio.get_running_loop())
         with self._lock:
+            self.has_readers = True
             missed = self._messages_after(position)
             self._listeners.add(listener)
         try:

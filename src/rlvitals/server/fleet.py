@@ -363,7 +363,8 @@ class Fleet:
             if old is not None:
                 self.lamps[old.lamp] -= 1
             self.rows[row.key] = row
-            self.channel.publish("row", {"row": asdict(row), "lamps": self.lamps})
+            if self.channel.has_readers:  # a page that is made later contains the row
+                self.channel.publish("row", {"row": asdict(row), "lamps": self.lamps})
 
     def _remove(self, key: str) -> None:
         for values in (self.entries, self._marks, self._judgements, self._identities, self._traits):

@@ -59,6 +59,7 @@ class LiveRun:
         self._trace: Trace | None = None  # None while the points are let go
         self._is_behind = False  # rows were read that are not in the trace yet
         self._direct: dict[str, tuple[Path, str, float]] = {}  # as `_find_direct` has them
+        self._places: thin_read.Places
         self._others: Mapping[str, Series] = {}  # of keys that no table knows
         self._used_at = 0.0  # monotonic time at which the points were last asked for
         self._read_files(time_s)
@@ -101,7 +102,7 @@ class LiveRun:
             if raw is None or not _has_steps(raw, series.outline):
                 continue
             try:
-                points = thin_read.read_range(path.parent, measured.key, steps)
+                points = thin_read.read_range(path.parent, measured.key, steps, self._places)
             except (OSError, UnreadableLog):  # deleted meanwhile
                 return series
             if len(points):
@@ -229,6 +230,7 @@ class LiveRun:
 
     def _read_files(self, time_s: float) -> Trace:
         """Read the files from their beginning."""
+        self._places = thin_read.Places()
         readers = Counter(reader.name for _, reader in self.run.files)
         self._files = {  # files of one reader may be parts of one log, which are put together
             path: FileTail(path, reader, thins=readers[reader.name] == 1)

@@ -107,7 +107,7 @@ def _significant(values: Array, cut: int) -> float | None:
 def _smooth_squares(values: Array) -> float:
     """Return the residual squares of a smooth curve with as many coefficients as the shift."""
     t = np.linspace(-1, 1, values.size)
-    design = t[:, None] ** np.arange(5)  # 5 coefficients: line, step and its index
+    design = np.vander(t, 5)  # 5 coefficients: line, step and its index
     residual = values - design @ np.linalg.lstsq(design, values)[0]
     return float(residual @ residual)
 

@@ -336,10 +336,6 @@ class ScanBuilder:
     def scan(self, *, replaced: bool) -> Scan:
         """Return the content of the frames, less the rows that were taken before."""
         scalars = self.take_scalars()
-        tables = MappingProxyType(self.key_tables)
-        cursor = BlockCursor(
-            self.offset, self.rows, self.others, tables, self.start.head, self.ended
-        )
         self.damage.sort(key=lambda damage: damage.offset)
         return Scan(
             scalars,
@@ -350,8 +346,13 @@ class ScanBuilder:
             tuple(self.damage),
             self.torn,
             replaced,
-            cursor,
+            self.cursor(),
         )
+
+    def cursor(self) -> BlockCursor:
+        """Return the position after the last frame."""
+        tables = MappingProxyType(self.key_tables)
+        return BlockCursor(self.offset, self.rows, self.others, tables, self.start.head, self.ended)
 
 
 def to_scalars(frame: Frame, keys: tuple[str, ...], first: int) -> Scalars:

@@ -5,6 +5,8 @@ are put in the order of their places before they are counted.
 """
 
 import sys
+import threading
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -27,7 +29,10 @@ from rlvitals.types import Series
 LARGE_RUN_BYTES = 16 << 20  # of block files: two million numbers
 MAX_WHOLE_POINTS = 1 << 20  # of a range of steps: more are thinned
 
+RANGE_WINDOW_BYTES = 1 << 20  # of a growing file, after which a place is noted
+
 AddRows = Callable[[tuple[Scalars, ...]], None]
+AtWindow = Callable[[BlockCursor], bool]  # after each window; whether the next one is read
 
 
 class _ReadWholeError(Exception):
@@ -56,28 +61,59 @@ def is_large(folder: Path) -> bool:
     return sum(path.stat().st_size for path in paths) >= LARGE_RUN_BYTES
 
 
-def read_range(folder: Path, key: str, steps: tuple[int, int]) -> Series:
+class Places:
+    """Places in growing files, and the last step of a metric before each.
+
+    A range of steps is read from the last place before it on, and not from the file's start.
+    """
+
+    def __init__(self) -> None:
+        """Start without places."""
+        self._places: dict[tuple[Path, str], list[tuple[int, BlockCursor]]] = {}
+        self._lock = threading.Lock()
+
+    def find(self, path: Path, key: str, step: int) -> tuple[int, BlockCursor]:
+        """Return the last place before which all steps of a metric are lower, and their last."""
+        with self._lock:
+            places = self._places.get((path, key), [])
+            index = bisect_left(places, step, key=lambda entry: entry[0])
+            return places[index - 1] if index else (-sys.maxsize, BlockCursor())
+
+    def add(self, path: Path, key: str, last_step: int, cursor: BlockCursor) -> None:
+        """Note a place that lies behind the known ones."""
+        with self._lock:
+            places = self._places.setdefault((path, key), [])
+            if not places or places[-1][1].offset < cursor.offset:
+                places.append((last_step, cursor))
+
+    def clear(self) -> None:
+        """Forget the places: a file is another one."""
+        with self._lock:
+            self._places.clear()
+
+
+def read_range(
+    folder: Path, key: str, steps: tuple[int, int], places: Places | None = None
+) -> Series:
     """Read a metric of the lowest rank at `steps`, both included, attempt after attempt.
 
-    Only blocks with such steps are read of compacted files. More than MAX_WHOLE_POINTS points are
-    thinned. The steps of the run do not go back within an attempt: `read` has read it. Raises
-    OSError, and UnreadableLog for what cannot be read any more.
+    Only blocks with such steps are read of compacted files, and of growing ones only what lies
+    between the nearest of `places`, which earlier calls have noted. More than MAX_WHOLE_POINTS
+    points are thinned. The steps of the run do not go back within an attempt: `read` has read it.
+    Raises OSError, and UnreadableLog for what cannot be read any more.
     """
     points = _RangePoints(steps)
-
-    def add_rows(chunks: tuple[Scalars, ...]) -> None:
-        series = columns.one_series(chunks, key)
-        if series is not None:
-            points.add(series)
-
+    places = places or Places()
     files = block_files(folder)
     main = min((file.rank for file in files), default=0)
     try:
         for file in files:
             if file.rank == main:
                 points.begin_attempt()
-                _walk_range(file, key, steps, points.add, add_rows)
+                start = _walk_packed(file, key, steps, points.add)
+                _walk_growing(file, key, steps, points.add, start=start, places=places)
     except (_ReadWholeError, Damaged):
+        places.clear()
         raise UnreadableLog("a block of it is damaged", where=str(folder)) from None
     return points.series()
 
@@ -103,7 +139,10 @@ def read_pixels(
 
         for file in files:
             if file.rank == int(rank):
-                _walk_range(file, rank_key, None, add, add_rows)
+                start = _walk_packed(file, rank_key, None, add)
+                if file.path.exists():
+                    with file.path.open("rb", buffering=0) as source:
+                        _read_growing(source, start, add_rows)
 
     try:
         return downsample.points_of_pieces(walk, width, first, last)
@@ -111,22 +150,47 @@ def read_pixels(
         return None
 
 
-def _walk_range(
+def _walk_packed(
+    file: BlockFile, key: str, steps: tuple[int, int] | None, add: Callable[[Series], None]
+) -> BlockCursor:
+    """Add the rows of a compacted file; return where the growing one continues."""
+    if file.packed is None:
+        return BlockCursor()
+    with PackedFile(file.packed) as packed:
+        for _, series in walk_blocks(packed, key, steps):
+            add(series)
+        return packed.origin.cursor() if packed.origin else BlockCursor()
+
+
+def _walk_growing(  # noqa: PLR0913 - a range of one metric of one file
     file: BlockFile,
     key: str,
-    steps: tuple[int, int] | None,
+    steps: tuple[int, int],
     add: Callable[[Series], None],
-    add_rows: AddRows,
+    *,
+    start: BlockCursor,
+    places: Places,
 ) -> None:
-    start = BlockCursor()
-    if file.packed is not None:
-        with PackedFile(file.packed) as packed:
-            for _, series in walk_blocks(packed, key, steps):
-                add(series)
-            start = packed.origin.cursor() if packed.origin else start
-    if file.path.exists():
-        with file.path.open("rb", buffering=0) as source:
-            _read_growing(source, start, add_rows)
+    """Add the rows of a growing file that lie within a range, and note places in it."""
+    if not file.path.exists():
+        return
+    last_step, nearest = places.find(file.path, key, steps[0])
+    if nearest.offset > start.offset:
+        start = nearest
+
+    def add_rows(chunks: tuple[Scalars, ...]) -> None:
+        nonlocal last_step
+        series = columns.one_series(chunks, key)
+        if series is not None and len(series):
+            last_step = max(last_step, int(series.steps[-1]))
+            add(series)
+
+    def at_window(cursor: BlockCursor) -> bool:
+        places.add(file.path, key, last_step, cursor)
+        return last_step <= steps[1]
+
+    with file.path.open("rb", buffering=0) as source:
+        _read_growing(source, start, add_rows, RANGE_WINDOW_BYTES, at_window)
 
 
 class _RangePoints:
@@ -238,7 +302,11 @@ class _PartThinner:
 
 
 def _read_growing(
-    source: IO[bytes], start: BlockCursor, add_rows: AddRows, window_bytes: int = 8 << 20
+    source: IO[bytes],
+    start: BlockCursor,
+    add_rows: AddRows,
+    window_bytes: int = 8 << 20,
+    at_window: AtWindow = lambda _: True,
 ) -> Scan:
     """Read the file that an attempt is written to, `window_bytes` at once.
 
@@ -257,6 +325,8 @@ def _read_growing(
         if size >= window_bytes:
             add_rows(builder.take_scalars())
             size = 0
+            if not at_window(builder.cursor()):
+                break
     add_rows(builder.take_scalars())
     return builder.scan(replaced=False)
 
