@@ -7,14 +7,13 @@ from pathlib import Path
 from language_faults import FAULTS, Shown
 from language_runs import TIER, Column, Fold, Judged, broken, is_decidable, names_cause
 
-from rlvitals.faults import table
+from rlvitals.faults import bench, table
 from rlvitals.faults.score import Share, share
 from rlvitals.rules.rate import MIN_HEALTHY_RUNS
 from rlvitals.rules.rates import RATES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-good-is-it.md"
-TITLE = "## Language runs"
-TEXT = """{title}
+TEXT = """## Language runs
 
 {counts} They are kept in `faults/language` and `faults/healthy`; scripts train them anew
 (`scripts/record_language_runs.py`, `record_systems_runs.py`, `record_evaluated_runs.py`,
@@ -73,13 +72,7 @@ def section(judged: Sequence[Judged]) -> str:
 def write_section(text: str) -> None:
     """Write the section beside its runs and into the page, before the weighed causes."""
     (TIER / "section.md").write_text(text)
-    page = PAGE.read_text()
-    before, _, rest = page.partition(TITLE)
-    after = rest[rest.index("\n## ") + 1 :] if rest else ""
-    if not rest:
-        before, mark, after = page.partition("## Weighed causes")
-        after = mark + after
-    PAGE.write_text(f"{before.rstrip()}\n\n{text.rstrip()}\n\n{after}")
+    PAGE.write_text(bench.add_sections(PAGE.read_text(), TIER.parent))
 
 
 def _introduction(judged: Sequence[Judged], faulty: Sequence[Judged]) -> str:
@@ -92,7 +85,7 @@ def _introduction(judged: Sequence[Judged], faulty: Sequence[Judged]) -> str:
         f"{len(tasks)} tasks."
     )
     return TEXT.format(
-        title=TITLE, counts=counts, benign=len(judged) - len(healthy) - len(faulty),
+        counts=counts, benign=len(judged) - len(healthy) - len(faulty),
         new=len(NEW_FAULTS), first_look=FIRST_LOOK,
     )  # fmt: skip
 

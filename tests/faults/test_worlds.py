@@ -181,6 +181,26 @@ def test_the_section_is_replaced_and_the_others_stay():
         "# Page\n\n## A\n\nx\n\n## Worlds\n\nnew\n\n## B\n\ny\n"
     )
     assert world_page.replace_section("# Page\n", "## Worlds\n") == "# Page\n\n## Worlds\n"
+    assert world_page.replace_section(page, "## B\n\nnew\n").endswith("old\n\n## B\n\nnew\n")
+    assert world_page.replace_section(page, "") == page
+    with pytest.raises(ValueError, match="title"):
+        world_page.replace_section(page, "\n## Worlds\n")
+
+
+def test_a_page_written_anew_keeps_the_sections_of_other_runs(tmp_path):
+    new = "# Page\n\n## A\n\nx\n"
+    assert bench.add_sections(new, tmp_path) == new
+    for title, name in (("## Worlds", "tier-2"), ("## Language runs", "language")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "section.md").write_text(f"{title}\n\n{name}\n")
+    (tmp_path / "weighing.md").write_text("## Weighed causes\n\nw\n")
+    page = bench.add_sections(new, tmp_path)
+    assert page == (
+        f"{new}\n## Worlds\n\ntier-2\n\n## Language runs\n\nlanguage\n\n## Weighed causes\n\nw\n"
+    )
+    assert bench.add_sections(page, tmp_path) == page
+    (tmp_path / "language" / "section.md").write_text("## Language runs\n\nlater\n")
+    assert bench.add_sections(page, tmp_path) == page.replace("\nlanguage\n", "\nlater\n")
 
 
 def test_tier_and_tables_go_together(capsys):
@@ -277,5 +297,5 @@ def test_a_sample_is_diagnosed_and_the_page_has_the_section():
     assert set(answers) == set(Column)
     assert all(len(runs) == len(labelled) for runs in answers.values())
     page = (ROOT / bench.SCORE_PAGE).read_text()
-    assert world_page.replace_section(page, world_page.read_section(TIER)) == page
+    assert bench.add_sections(page, TIER.parent) == page
     assert page.endswith((TIER.parent / "weighing.md").read_text())

@@ -127,11 +127,19 @@ def write(root: Path, jobs: int | str, path: Path, report: Say) -> None:
         live=replay_split(root, jobs, "seen", 4),  # a replay takes twenty diagnoses
         runs=len(runs),
     )
-    worlds = world_page.read_section(root.parent / "tier-2")
-    weighing = root.parent / "weighing.md"  # by hand, from `benchmarks/weighing.py`
-    text = world_page.replace_section(page(scores), worlds).rstrip()
-    SCORE_PAGE.write_text(f"{text}\n\n{weighing.read_text() if weighing.exists() else ''}")
+    SCORE_PAGE.write_text(add_sections(page(scores), root.parent))
     report(f"{path}, {SCORE_PAGE}: {table.format_counts(test_score)}")
+
+
+def add_sections(text: str, faults: Path) -> str:
+    """Return the page with the sections of the other runs in `faults`, and the weighed causes."""
+    weighing = faults / "weighing.md"  # by hand, from `benchmarks/weighing.py`
+    ending = weighing.read_text() if weighing.exists() else ""
+    if ending:
+        text, _, _ = text.partition(ending.partition("\n")[0] + "\n")
+    for name in ("tier-2", "language"):
+        text = world_page.replace_section(text, world_page.read_section(faults / name))
+    return f"{text.rstrip()}\n\n{ending}" if ending else f"{text.rstrip()}\n"
 
 
 def _collect_counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.lab.Judged]:

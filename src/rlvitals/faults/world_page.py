@@ -86,8 +86,16 @@ def read_section(root: Path) -> str:
 
 
 def replace_section(page: str, section: str) -> str:
-    """Replace the section in a page, or add it at its end."""
-    pattern = re.compile(r"^## Worlds\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+    """Replace the section of the same title in a page, or add it at its end.
+
+    An empty section changes nothing. Raises ValueError for one without a title.
+    """
+    if not section:
+        return page
+    title, _, _ = section.partition("\n")
+    if not title.startswith("## "):
+        raise ValueError(f"a section begins with its title, not with {title!r}")
+    pattern = re.compile(rf"^{re.escape(title)}\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
     if pattern.search(page):
         text = pattern.sub(lambda _: f"{section.rstrip()}\n\n", page)
         return f"{text.rstrip()}\n"
