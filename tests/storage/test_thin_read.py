@@ -208,10 +208,9 @@ def test_of_a_range_the_other_blocks_are_not_read(tmp_path, monkeypatch):
 
 
 def test_new_rows_are_read_without_the_rows_before_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(thin_read, "RANGE_WINDOW_BYTES", 40_000)
     path = record(tmp_path / "run", "as written", [np.arange(50_000)])
     size = block_files(path.parent)[0].path.stat().st_size
-    places, bytes_read, read = thin_read.Places(), [], frames.read
+    places, bytes_read, read = thin_read.Places(40_000), [], frames.read
     monkeypatch.setattr(frames, "read", lambda *args: bytes_read.append(args[1]) or read(*args))
     whole = native.read(path, None)[0].series[LOSS]
     for steps in ((0, 10**9), (49_990, 49_999), (25_000, 25_010), (0, 10)):

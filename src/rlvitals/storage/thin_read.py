@@ -29,8 +29,6 @@ from rlvitals.types import Series
 LARGE_RUN_BYTES = 16 << 20  # of block files: two million numbers
 MAX_WHOLE_POINTS = 1 << 20  # of a range of steps: more are thinned
 
-RANGE_WINDOW_BYTES = 1 << 20  # of a growing file, after which a place is noted
-
 AddRows = Callable[[tuple[Scalars, ...]], None]
 AtWindow = Callable[[BlockCursor], bool]  # after each window; whether the next one is read
 
@@ -67,8 +65,9 @@ class Places:
     A range of steps is read from the last place before it on, and not from the file's start.
     """
 
-    def __init__(self) -> None:
-        """Start without places."""
+    def __init__(self, window_bytes: int = 1 << 20) -> None:
+        """Start without places; one is noted after each `window_bytes` of a growing file."""
+        self.window_bytes = window_bytes
         self._places: dict[tuple[Path, str], list[tuple[int, BlockCursor]]] = {}
         self._lock = threading.Lock()
 
@@ -110,8 +109,8 @@ def read_range(
         for file in files:
             if file.rank == main:
                 points.begin_attempt()
-                start = _walk_packed(file, key, steps, points.add)
-                _walk_growing(file, key, steps, points.add, start=start, places=places)
+                start = _walk_blocks(file, key, steps, points.add)
+                _walk_rows(file.path, key, points, start, places)
     except (_ReadWholeError, Damaged):
         places.clear()
         raise UnreadableLog("a block of it is damaged", where=str(folder)) from None
@@ -139,7 +138,7 @@ def read_pixels(
 
         for file in files:
             if file.rank == int(rank):
-                start = _walk_packed(file, rank_key, None, add)
+                start = _walk_blocks(file, rank_key, None, add)
                 if file.path.exists():
                     with file.path.open("rb", buffering=0) as source:
                         _read_growing(source, start, add_rows)
@@ -150,7 +149,7 @@ def read_pixels(
         return None
 
 
-def _walk_packed(
+def _walk_blocks(
     file: BlockFile, key: str, steps: tuple[int, int] | None, add: Callable[[Series], None]
 ) -> BlockCursor:
     """Add the rows of a compacted file; return where the growing one continues."""
@@ -162,19 +161,14 @@ def _walk_packed(
         return packed.origin.cursor() if packed.origin else BlockCursor()
 
 
-def _walk_growing(  # noqa: PLR0913 - a range of one metric of one file
-    file: BlockFile,
-    key: str,
-    steps: tuple[int, int],
-    add: Callable[[Series], None],
-    *,
-    start: BlockCursor,
-    places: Places,
+def _walk_rows(
+    path: Path, key: str, points: "_RangePoints", start: BlockCursor, places: Places
 ) -> None:
     """Add the rows of a growing file that lie within a range, and note places in it."""
-    if not file.path.exists():
+    if not path.exists():
         return
-    last_step, nearest = places.find(file.path, key, steps[0])
+    first_step, end_step = points.steps
+    last_step, nearest = places.find(path, key, first_step)
     if nearest.offset > start.offset:
         start = nearest
 
@@ -183,21 +177,21 @@ def _walk_growing(  # noqa: PLR0913 - a range of one metric of one file
         series = columns.one_series(chunks, key)
         if series is not None and len(series):
             last_step = max(last_step, int(series.steps[-1]))
-            add(series)
+            points.add(series)
 
     def at_window(cursor: BlockCursor) -> bool:
-        places.add(file.path, key, last_step, cursor)
-        return last_step <= steps[1]
+        places.add(path, key, last_step, cursor)
+        return last_step <= end_step
 
-    with file.path.open("rb", buffering=0) as source:
-        _read_growing(source, start, add_rows, RANGE_WINDOW_BYTES, at_window)
+    with path.open("rb", buffering=0) as source:
+        _read_growing(source, start, add_rows, places.window_bytes, at_window)
 
 
 class _RangePoints:
     """The points of a metric within a range of steps."""
 
     def __init__(self, steps: tuple[int, int]) -> None:
-        self._steps = steps
+        self.steps = steps
         self._attempts: list[list[Series]] = []
         self._count = 0
         self._thinner: Thinner | None = None
@@ -209,7 +203,7 @@ class _RangePoints:
 
     def add(self, series: Series) -> None:
         """Add rows in ascending order of their steps; those outside of the range are left out."""
-        first, last = self._steps
+        first, last = self.steps
         begin, end = series.steps.searchsorted(first), series.steps.searchsorted(last, side="right")
         inside = series.where(np.arange(begin, end))  # a copy: no view holds the block
         if self._thinner is not None:
