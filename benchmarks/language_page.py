@@ -15,24 +15,28 @@ from rlvitals.rules.rates import RATES
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-good-is-it.md"
 TEXT = """## Language runs
 
-{counts} They are kept in `faults/language` and `faults/healthy`; scripts train them anew
+{counts}
+They are kept in `faults/language` and `faults/healthy`; scripts train them anew
 (`scripts/record_language_runs.py`, `record_systems_runs.py`, `record_evaluated_runs.py`,
 `record_rlhf_runs.py`, `record_chart_runs.py`, `record_rollout_runs.py`), and
 `benchmarks/language_tier.py --write` writes this section.
 
 - **Runs.** TRL's GRPO, supervised, preference and PPO trainers, GRPO beside a sampler of its own
   whose weights are late, partial, mixed, drifting or without the adapter, our own trainer on
-  charts, and a loop of its own whose rollouts are saved and call a tool. The models have 40,000 to
-  130,000 weights and learn sums, charts and word problems.
+  charts, and a loop of its own whose rollouts are saved and call a tool. The models are tiny (a
+  Qwen2 of about 130,000 weights for most of TRL's, an Idefics3 of 210,000 for charts) and learn
+  sums, charts and word problems.
 - **Broken** is a run whose mechanism is broken by construction, or whose last rewards are below
   those of every healthy run of its trainer and task; the other {benign} runs with a fault are
-  benign.
+  benign. The last rewards are the mean of the last tenth of the log: of the reward or score, else
+  of the accuracy on held-out pairs, else of minus the loss; not-a-number counts as below.
+- **Labels changed after a first look.** {relabelled}
 - **Columns.** *scalars* is what a trainer logs by itself; *with rollouts* adds what is counted in
-  saved rollouts, which only the loop of its own has; *with settings* adds the settings too. A fault
-  counts where the column can show it.
-- **Left out.** No limit of a rule is fitted to these runs, but its severity is measured: a rule
-  with fewer than ten healthy runs is a note. A fold is judged with the healthy runs of the other
-  tasks, or of the other trainers, alone.
+  saved rollouts, which only the loop of its own has, and the share of failed answers, which our
+  trainer logs; *with settings* adds the settings too. A fault counts where the column can show it.
+- **Left out.** A rule that could judge fewer than ten healthy runs is a note, and a note names no
+  cause here. To judge a fold, the healthy runs of its task, or of its trainer, are taken out of
+  that count. The limits of the rules are the same in each fold.
 - **What is not blind.** Most rules for language runs were written with runs of these scripts in
   view, so a fold tells whether a rule holds elsewhere, not how often it is right on faults that
   nobody thought of. The first look at the {new} runs of the faults that were added last named
@@ -54,6 +58,9 @@ ROLLOUT_RULES = (
 NEW_FAULTS = ("adapter-lost", "sampler-drifts", "sampling-truncated", "updates-rounded",
               "versions-mixed", "weights-partly-synced")  # fmt: skip
 FIRST_LOOK = "the cause first in 3"
+RELABELLED = """17 faults were relabelled when the answers of the tool to them had been seen, so the
+  labels are not independent of it. With the labels before, the cause was first in 0.46 with a task
+  left out and in 0.39 with a trainer left out; 0.75 was wanted."""
 TARGETS = {"first": ">= 0.75", "third": ">= 0.88", "life": "<= 0.03"}
 
 
@@ -86,7 +93,7 @@ def _introduction(judged: Sequence[Judged], faulty: Sequence[Judged]) -> str:
     )
     return TEXT.format(
         counts=counts, benign=len(judged) - len(healthy) - len(faulty),
-        new=len(NEW_FAULTS), first_look=FIRST_LOOK,
+        new=len(NEW_FAULTS), first_look=FIRST_LOOK, relabelled=RELABELLED,
     )  # fmt: skip
 
 

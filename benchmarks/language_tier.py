@@ -2,11 +2,10 @@
 
     python benchmarks/language_tier.py [--jobs N] [--write] [--lives] [--misses]
 
-Scripts record the runs (`scripts/keep_language.py` names them). No limit of a rule is fitted to
-runs, but the severity that a rule may have is: with fewer than ten healthy runs it is a note. A
-fold is judged with the healthy runs of the other tasks, or of the other trainers, alone. `--write`
-writes `faults/language/section.md` and the section of `docs/how-good-is-it.md`. `--lives` judges
-the healthy runs at each tenth of their lives as well, which takes ten times as long.
+Scripts record the runs (`scripts/keep_language.py` names them). A rule that could judge fewer than
+ten healthy runs is a note; for a fold, the healthy runs of its own task, or of its own trainer, are
+taken out of that count. `--write` writes `faults/language/section.md` and the section of
+`docs/how-good-is-it.md`. `--lives` judges the healthy runs at each tenth of their lives as well.
 """
 
 import argparse
