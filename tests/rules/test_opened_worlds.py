@@ -208,12 +208,3 @@ def test_a_mean_policy_loss_of_zero_is_a_policy_that_hardly_moves():
     assert not warned(HARDLY_MOVE, gainless(zero, "spinning-up"))
     # A deterministic policy gains nothing either, after it moved.
     assert not warned(HARDLY_MOVE, gainless(np.concatenate(([0.38], zero[1:]))))
-    entropy = {"constant": np.full(ROWS, 0.69), "falls": np.linspace(0.69, 1e-4, ROWS)}
-    logged = {
-        name: replace(gainless(zero), series={
-            **gainless(zero).series, **over(exploration__entropy=values).series
-        })
-        for name, values in entropy.items()
-    }  # fmt: skip
-    assert warned(HARDLY_MOVE, logged["constant"])
-    assert not warned(HARDLY_MOVE, logged["falls"])

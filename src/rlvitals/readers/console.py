@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog, quantity
-from rlvitals.readers.console_dialects import DIALECTS
+from rlvitals.readers import console_dialects
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_dialects.endings import HINTS, End
 from rlvitals.readers.console_dialects.text import STREAM_RECORDS, Pieces, record_pieces
@@ -33,7 +33,9 @@ class _State:
 
     position: Position | None = None
     shared: Shared = field(default_factory=Shared)
-    parsers: list[Parser] = field(default_factory=lambda: [d.start() for d in DIALECTS])
+    parsers: list[Parser] = field(
+        default_factory=lambda: [d.start() for d in console_dialects.DIALECTS]
+    )
     end: End = field(default_factory=End)
 
 
@@ -151,7 +153,7 @@ def _take(state: _State, page: Page, text: str, number: int) -> None:
     """Give a piece to the dialects that it may belong to, and to what watches for the end."""
     page.turn(text)
     rows_before = page.shared.rows + page.shared.regular
-    for dialect, parser in zip(DIALECTS, state.parsers, strict=True):
+    for dialect, parser in zip(console_dialects.DIALECTS, state.parsers, strict=True):
         if parser.open or _holds(text, dialect.hints):
             parser.take(page)
     if page.shared.rows + page.shared.regular > rows_before:

@@ -330,16 +330,12 @@ def find_gainless_updates(trace: Trace) -> Finding | None:
 
     With normalised advantages it is minus what an update gains, in standard deviations of the
     advantage, and 0 for a policy that stays. A loss that is logged before the first step is 0 too,
-    so that the trainer has to be one that logs the mean. So is the loss of a policy that became
-    deterministic: its entropy changed.
+    so that the trainer has to be one that logs the mean. So is that of a policy that a large update
+    made deterministic.
     """
     loss = trace.numbers(POLICY_LOSS.name, MIN_CRITIC_UPDATES)
     source = trace.measured.get(POLICY_LOSS.name)
     if loss is None or source is None or source.framework != "skrl" or too_early(trace):
-        return None
-    entropy = trace.numbers(ENTROPY.name, MIN_CRITIC_UPDATES)
-    # The states of each batch differ: what moves entropy by more is a policy that changes.
-    if entropy is not None and np.ptp(entropy.values) > 0.02 * np.abs(entropy.values).max():
         return None
     bound = Bound(1e-4, "default: sd of the advantage")
     largest = float(np.percentile(np.abs(loss.values), HIGH_PERCENT))

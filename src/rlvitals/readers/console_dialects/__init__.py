@@ -1,43 +1,43 @@
-"""One file per way of printing numbers. Every dialect sees the pieces that hold its hints."""
+"""One file per way of printing numbers. Every dialect sees the pieces that hold its hints.
 
-from rlvitals.readers.console_dialects import (
-    a2c_ppo_acktr,
-    bars,
-    boxes,
-    dicts,
-    evaluations,
-    keras_rl,
-    key_lines,
-    lone_lines,
-    nemo_reports,
-    pairs,
-    psr_nsr,
-    recent_stats,
-    reward_calls,
-    reward_lists,
-    rsl_rl,
-    step_tables,
-    vidur,
-)
-from rlvitals.readers.console_dialects.dialect import Dialect
+They are loaded when `DIALECTS` is first used: most logs are no console output.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlvitals.readers.console_dialects.dialect import Dialect
+
+    DIALECTS: tuple[Dialect, ...]
 
 # Bars come first: rows that print no step take it from them.
-DIALECTS: tuple[Dialect, ...] = (
-    bars.DIALECT,
-    psr_nsr.DIALECT,
-    vidur.DIALECT,
-    boxes.DIALECT,
-    evaluations.DIALECT,
-    rsl_rl.DIALECT,
-    dicts.DIALECT,
-    nemo_reports.DIALECT,
-    recent_stats.DIALECT,
-    keras_rl.DIALECT,
-    a2c_ppo_acktr.DIALECT,
-    pairs.DIALECT,
-    reward_calls.DIALECT,
-    reward_lists.DIALECT,
-    step_tables.DIALECT,
-    key_lines.DIALECT,
-    lone_lines.DIALECT,
+DIALECT_FILES = (
+    "bars",
+    "psr_nsr",
+    "vidur",
+    "boxes",
+    "evaluations",
+    "rsl_rl",
+    "dicts",
+    "nemo_reports",
+    "recent_stats",
+    "keras_rl",
+    "a2c_ppo_acktr",
+    "pairs",
+    "reward_calls",
+    "reward_lists",
+    "step_tables",
+    "key_lines",
+    "lone_lines",
 )
+
+
+def __getattr__(name: str) -> "tuple[Dialect, ...]":
+    """Load the dialects."""
+    if name != "DIALECTS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    modules = (import_module(f"{__name__}.{file}") for file in DIALECT_FILES)
+    dialects: tuple[Dialect, ...] = tuple(module.DIALECT for module in modules)
+    globals()["DIALECTS"] = dialects
+    return dialects

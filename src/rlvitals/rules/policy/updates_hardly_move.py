@@ -24,7 +24,7 @@ nothing.
 
 The policy loss of PPO, where it is the mean over all epochs of an update (skrl), is what the update
 gains, in standard deviations of the advantage: nine in ten within 1e-4 of 0 are a warning unless
-the outcome improves or holds its best, or entropy changes by more than 2 % of its level.
+the outcome improves or holds its best, or one loss has the size of a healthy run's.
 
 A value loss above 1e6 beside an explained variance within 0.01 of 0 leaves a shared gradient clip
 to the critic: with a KL as small as above and no sample clipped that is a warning even of an
