@@ -40,7 +40,7 @@ They are kept in `faults/language` and `faults/healthy`; scripts train them anew
 - **What is not blind.** Most rules for language runs were written with runs of these scripts in
   view, so a fold tells whether a rule holds elsewhere, not how often it is right on faults that
   nobody thought of. The first look at the {new} runs of the faults that were added last named
-  {first_look}. [Real runs](../faults/real/README.md) are the other test.
+  {first_look}. Real runs (`faults/real/README.md`) are the other test.
 - **What tiny models on a CPU cannot show.** Routing that differs between trainer and sampler over
   many layers of experts, FP8 and other quantised kernels, answers of thousands of tokens (their
   truncation, their staleness and their drift), several ranks, and base models that know the test.

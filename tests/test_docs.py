@@ -93,7 +93,16 @@ def _link_targets(page):
 def _leads_somewhere(page, target):
     path, _, anchor = target.partition("#")
     file = page if not path else (page.parent / path).resolve()
-    return file.exists() and (not anchor or anchor in _anchors(file))
+    # A page of the site links to pages of the site alone.
+    is_served = not page.is_relative_to(DOCS) or file.is_relative_to(DOCS)
+    return is_served and file.exists() and (not anchor or anchor in _anchors(file))
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    decisions = {page for page in pages if re.match(r"decisions/0", page)}
+    assert sorted(pages - decisions - listed) == []
 
 
 @cache
