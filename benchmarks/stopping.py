@@ -3,10 +3,11 @@
 Each run of the fault benchmark, each healthy run of a language model and each run of the worlds
 benchmark is judged at every twentieth of it, with unknown budget and end, as `rlvitals follow`
 judges a growing run. Counted are healthy runs that are asked to stop (none may be), broken runs
-that are, and the share of all broken runs' steps that this saves. Runs that were asked to stop and
-ended well are counted apart: benign mutations, and broken runs that had learned their task in the
-end. The split `lives` has further seeds of the healthy worlds; seeds of one world are alike, so
-the worlds are counted beside the runs.
+that are, the share of all broken runs' steps that this saves, and runs of which an alert is sent
+under the condition `error`. Runs that were asked to stop and ended well are counted apart: benign
+mutations, and broken runs that had learned their task in the end. The split `lives` has further
+seeds of the healthy worlds; seeds of one world are alike, so the worlds are counted beside the
+runs.
 
 `--every N` replays each N-th run. The thresholds of the rules were chosen on the split `tuning`;
 `seen` has been looked at since, `test` has not.
@@ -14,6 +15,7 @@ the worlds are counted beside the runs.
 
 import argparse
 import json
+import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -21,24 +23,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import rlvitals
+from rlvitals.alerts.conditions import find_alarms, parse
+from rlvitals.alerts.tracker import Tracker
 from rlvitals.diagnosis import engine
 from rlvitals.diagnosis.replay import prefixes
 from rlvitals.faults import folder, healthy, world_runs
 from rlvitals.faults.ground_truth import Course, Label, course, label, levels
 from rlvitals.faults.run_diagnosis import load, map_parallel, tracked_settings
 from rlvitals.intervene.stop_rule import StopRule
-from rlvitals.rules.rate import wilson
 from rlvitals.types import Trace
 
 FAULTS = Path("faults/tier-1")
 LANGUAGE = Path("faults/healthy")
 WORLDS = Path("faults/tier-2")
 LIVES = Path("faults/lives")
+ERRORS = (parse("error"),)
 SPLITS = ("tuning", "seen", "test", "language", "worlds", "lives")
 TITLES = (
-    "| split | healthy | worlds | stopped | 95 % below | broken | stopped | saved | ended well |",
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    "| wanted | | | 0 | < 0.1 % | | | | few |",
+    "| split | healthy | worlds | alert | stop | broken | alert | stop | saved | well, stop |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    "| wanted | | | < 0.2 % | < 0.1 % | | | | | few |",
 )
 
 Recorded = folder.Recorded | healthy.HealthyRun | world_runs.WorldRun
@@ -54,6 +58,7 @@ class Replayed:
     split: str
     label: str
     course: str
+    alert: float | None  # share of the run at which an error was sent as an alert; None: never
     stop: float | None  # share of the run at which it was asked to stop; None: never
     reason: str = ""
 
@@ -68,13 +73,15 @@ def main() -> list[str]:
     tasks = list(_list_tasks())[:: args.every]
     runs = map_parallel(_replay, tasks, args.jobs, chunk=4)
     if args.json:
-        fields = ("name", "world", "split", "label", "course", "stop", "reason")
+        fields = ("name", "world", "split", "label", "course", "alert", "stop", "reason")
         rows = [{name: getattr(run, name) for name in fields} for run in runs]
         args.json.write_text("\n".join(map(json.dumps, rows)) + "\n")
     lines = [_row(split, [run for run in runs if run.split == split]) for split in SPLITS]
     lines.append(_row("all", list(runs)))
     print(*TITLES, *lines, sep="\n")
     for run in runs:
+        if run.alert is not None and run.label == Label.HEALTHY:
+            print(f"healthy, alerted: {run.name} at {run.alert:.0%}")
         if run.stop is not None and (run.label == Label.HEALTHY or _ended_well(run)):
             print(f"{run.label}: {run.name} at {run.stop:.0%}: {run.reason}")
     counts = Counter(run.reason.partition(":")[0] for run in runs if run.stop is not None)
@@ -105,13 +112,18 @@ def _list_tasks() -> Iterator[Task]:
 def _replay(task: Task) -> Replayed:
     run, split, label_text, course_text = task
     name, world, trace = _open(run, split)
-    rule = StopRule()
-    for prefix in prefixes(trace)[:-1]:
-        if reason := rule.update(engine.diagnose(prefix)):
-            length = max(trace.last_step - trace.first_step, 1)
-            stop = (prefix.last_step - trace.first_step) / length
-            return Replayed(name, world, split, label_text, course_text, stop, reason)
-    return Replayed(name, world, split, label_text, course_text, None)
+    rule, tracker, alert = StopRule(), Tracker(0.0), None
+    for number, prefix in enumerate(prefixes(trace)[:-1]):
+        diagnosis = engine.diagnose(prefix)
+        length = max(trace.last_step - trace.first_step, 1)
+        share = (prefix.last_step - trace.first_step) / length
+        time = 3600.0 * number  # every diagnosis outlasts the waiting time
+        tracker.update(name, find_alarms(diagnosis, ERRORS), time, math.inf)
+        if alert is None and any(tracker.collect(time)):
+            alert = share
+        if reason := rule.update(diagnosis):
+            return Replayed(name, world, split, label_text, course_text, alert, share, reason)
+    return Replayed(name, world, split, label_text, course_text, alert, None)
 
 
 def _open(run: Recorded, split: str) -> tuple[str, str, Trace]:
@@ -134,15 +146,15 @@ def _row(title: str, runs: list[Replayed]) -> str:
     healthy_runs = [run for run in runs if run.label == Label.HEALTHY]
     stopped_healthy = sum(run.stop is not None for run in healthy_runs)
     worlds = len({run.world for run in healthy_runs})
-    bound = wilson(stopped_healthy, len(healthy_runs)).high
     failures = [run for run in runs if run.label in {Label.BROKEN, Label.OWN_FAILURE}]
     broken = [run for run in failures if not _ended_well(run)]
     stops = [run.stop for run in broken if run.stop is not None]
     saved = sum(1 - stop for stop in stops) / max(len(broken), 1)
     apart = sum(run.stop is not None and _ended_well(run) for run in runs)
+    alerts = [sum(run.alert is not None for run in group) for group in (healthy_runs, broken)]
     return (
-        f"| {title} | {len(healthy_runs)} | {worlds} | {stopped_healthy} | {bound:.1%} "
-        f"| {len(broken)} | {len(stops)} | {saved:.1%} | {apart} |"
+        f"| {title} | {len(healthy_runs)} | {worlds} | {alerts[0]} | {stopped_healthy} "
+        f"| {len(broken)} | {alerts[1]} | {len(stops)} | {saved:.1%} | {apart} |"
     )
 
 

@@ -11,8 +11,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from alerts import receivers
+from rules import made_traces as made
 from waiting import HANG_SECONDS
 
 import rlvitals
@@ -20,6 +22,7 @@ from rlvitals.alerts import conditions, message, routes
 from rlvitals.alerts.conditions import Alarm
 from rlvitals.alerts.sender import RouteWorker, Sender
 from rlvitals.alerts.tracker import Tracker
+from rlvitals.diagnosis import engine
 from rlvitals.types import Lifecycle
 
 RUNS = Path(__file__).parents[1] / "runs"
@@ -35,8 +38,10 @@ def test_an_alarm_is_told_once_it_stood_and_once_it_is_over():
     tracker = Tracker(start=0.0, wait=60.0)
     tracker.update("a", {"kl-spike": KL}, 100.0, math.inf)
     assert told(tracker, 130.0) == []
-    assert told(tracker, 160.0) == [("a", "kl-spike", False)]
+    assert told(tracker, 160.0) == [], "a second diagnosis may not find it"
     tracker.update("a", {"kl-spike": KL}, 170.0, math.inf)
+    assert told(tracker, 170.0) == [("a", "kl-spike", False)]
+    tracker.update("a", {"kl-spike": KL}, 180.0, math.inf)
     assert told(tracker, 500.0) == [], "nothing twice"
     tracker.update("a", {}, 510.0, math.inf)
     assert told(tracker, 510.0) == [("a", "kl-spike", True)]
@@ -50,10 +55,18 @@ def test_what_passes_before_it_is_told_is_never_told():
         assert told(tracker, float(time_s)) == []
 
 
+def test_an_alarm_of_every_other_diagnosis_is_never_told():
+    tracker = Tracker(start=0.0, wait=0.0)
+    for number in range(20):
+        tracker.update("a", {"kl-spike": KL} if number % 2 else {}, float(number), math.inf)
+        assert told(tracker, number + 0.5) == []
+
+
 def test_an_alarm_that_returns_must_stand_twice_as_long():
     tracker, time_s, waits = Tracker(start=0.0, wait=60.0), 0.0, []
     for _ in range(8):
-        tracker.update("a", {"kl-spike": KL}, time_s, math.inf)
+        for _ in range(2):
+            tracker.update("a", {"kl-spike": KL}, time_s, math.inf)
         wait = next(w for w in range(0, 4000, 60) if told(tracker, time_s + w))
         waits.append(wait)
         time_s += wait + 1
@@ -187,11 +200,29 @@ def test_a_message_says_what_since_how_often_wrong_and_what_to_try():
     alarms = find("ppo-cartpole-lr-x300", "warning")
     assert alarms
     tracker = Tracker(start=0.0, wait=0.0)
-    tracker.update("api_key=sk-1234567890abcdef1234567890abcdef", alarms, 1.7e9, math.inf)
+    for _ in range(2):
+        tracker.update("api_key=sk-1234567890abcdef1234567890abcdef", alarms, 1.7e9, math.inf)
     text = message.write(list(tracker.collect(1.7e9 + 1)), lambda _: "/run/x").text
     for label in ("since: step", "how often this alarm is wrong: ", "try: ", "see: /run/x"):
         assert label in text
     assert "sk-1234567890" not in text
+
+
+def falling(after, lifecycle=None):
+    """Return the diagnosis of a run that lost all that it gained, `after` rows after that."""
+    values = np.concatenate((np.linspace(0, 100, 200), np.full(after, 5.0)))
+    trace = made.trace(outcome__return=values + 0.5 * made.noise(len(values), 4))
+    return engine.diagnose(replace(trace, lifecycle=lifecycle or trace.lifecycle))
+
+
+@pytest.mark.parametrize("name", ["error", "return-collapse"])
+def test_a_fall_is_an_error_once_the_run_had_as_long_to_learn_again(name):
+    condition = [conditions.parse(name)]
+    young, old = (conditions.find_alarms(falling(rows), condition) for rows in (60, 320))
+    assert ("return-collapse" in young) is (name != "error"), "the user asked for the rule"
+    assert "return-collapse" in old
+    ended = falling(60, Lifecycle(ended=True))
+    assert "return-collapse" in conditions.find_alarms(ended, condition)
 
 
 def test_a_healthy_run_has_no_alarm_and_a_failed_one_has():

@@ -12,6 +12,7 @@ import numpy as np
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.root_cause import Case
+from rlvitals.diagnosis.urgent_errors import find_urgent_errors
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import find as find_metric
@@ -22,7 +23,7 @@ from rlvitals.types import Trace
 from rlvitals.views import phrases, rate_text
 
 SILENT, RUN_FINISHED = "silent", "finished"
-SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
+ERROR, WARNING = "error", "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def parse(text: str) -> Condition:
     if limit is not None:
         return _parse_limit(name, limit)
     rules = {rule.name for rule in CATALOGUE}
-    states = {*SEVERITIES, SILENT, RUN_FINISHED, *(verdict.value for verdict in Word)}
+    states = {ERROR, WARNING, SILENT, RUN_FINISHED, *(verdict.value for verdict in Word)}
     if name not in rules | states:
         raise UsageError(
             f"{text!r} is not a condition",
@@ -75,10 +76,11 @@ def find_alarms(diagnosis: Diagnosis, conditions: Sequence[Condition]) -> dict[s
     """Return the alarms that hold, by subject. A symptom has its `cause`."""
     names = {condition.text for condition in conditions}
     alarms = {alarm.subject: alarm for alarm in _find_states(diagnosis, names)}
+    urgent = find_urgent_errors(diagnosis) if ERROR in names else frozenset()
     matches = {
         case.rule.name: (case, cause)
         for case, cause in _walk(diagnosis.cases)
-        if _matches(case, names) and not _is_too_early(diagnosis)
+        if (case.rule.name in urgent or _matches(case, names)) and not _is_too_early(diagnosis)
     }
     for name, (case, cause) in matches.items():
         # A finding is sent by itself if its cause is not sent, or the user named its rule.
@@ -113,9 +115,7 @@ def _walk(cases: Sequence[Case], cause: str = "") -> Iterator[tuple[Case, str]]:
 
 
 def _matches(case: Case, names: set[str]) -> bool:
-    severity = case.finding.severity
-    by_severity = any(name in names and severity >= limit for name, limit in SEVERITIES.items())
-    return by_severity or (case.rule.name in names and severity > Severity.NOTE)
+    return case.finding.severity > Severity.NOTE and bool({case.rule.name, WARNING} & names)
 
 
 def _is_too_early(diagnosis: Diagnosis) -> bool:
