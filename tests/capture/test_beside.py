@@ -1,10 +1,12 @@
 """Programs recorded beside the real libraries: what is recorded, and that nothing else changes."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from effort import sampled
-from recorded_runs import plain, run, series
+from recorded_runs import command, environment, plain, run, series
 
 import rlvitals
 
@@ -196,6 +198,33 @@ def test_ranks_of_one_launch_share_a_folder(tmp_path):
     assert recorded["reward"] == [(i, i) for i in range(5)]
     assert recorded["rank/1/reward"] == [(i, i + 10) for i in range(5)]
     assert not (tmp_path / "rec-2").exists()
+
+
+GLOO = """
+import torch.distributed as dist
+from torch.utils.tensorboard import SummaryWriter
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+writer = SummaryWriter(f"tb{rank}")
+for i in range(5):
+    writer.add_scalar("reward", i + 10 * rank, i)
+writer.close()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.soak
+def test_ranks_that_torchrun_starts_share_a_folder(tmp_path):
+    (tmp_path / "train.py").write_text(GLOO)
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
+    done = subprocess.run(
+        command(*torchrun, "train.py"),
+        cwd=tmp_path, env=environment(), check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    recorded = series(tmp_path / "rec")
+    assert recorded["reward"] == [(i, i) for i in range(5)]
+    assert recorded["rank/1/reward"] == [(i, i + 10) for i in range(5)]
 
 
 NOTEBOOK = """
