@@ -57,6 +57,7 @@ def test_each_address_has_a_folder_of_its_own_without_secrets(tmp_path, monkeypa
         ("wandb:me/p/x", "wandb", "pip install wandb"),
         ("mlflow:http://h", "mlflow", "pip install mlflow-skinny"),
         ("s3://bucket/x", "fsspec", 'pip install "rlvitals[remote]"'),
+        ("gs://bucket/x", "gcsfs", "pip install gcsfs"),
     ],
 )
 def test_a_client_that_is_missing_is_named_with_its_command(
@@ -70,12 +71,6 @@ def test_a_client_that_is_missing_is_named_with_its_command(
     code, out, error = call("diagnose", path)
     assert (code, out) == (3, "")
     assert command in error
-
-
-def test_a_back_end_that_is_missing_is_named_with_its_command(call):
-    code, _, error = call("diagnose", "gs://bucket/x")
-    assert code == 3
-    assert "pip install gcsfs" in error
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ An object store has no rename and shows an object when its upload ends. Elsewher
 being written is visible: there it is written under another name first.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial as part
@@ -31,6 +32,9 @@ MAX_SINGLE_PUT_BYTES = 8 << 20  # bytes: what is smaller is sent in one request
 SCHEME_PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "s3fs"} | {
     "gs": "gcsfs", "gcs": "gcsfs", "s3a": "s3fs", "abfs": "adlfs", "az": "adlfs",
 }  # fmt: skip
+# It logs each failed request with its traceback, which Python prints where no handler is set; the
+# error that it raises says the same.
+logging.getLogger("gcsfs").addHandler(logging.NullHandler())
 
 
 class FsspecFiles:
