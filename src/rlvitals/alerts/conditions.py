@@ -23,7 +23,6 @@ from rlvitals.types import Trace
 from rlvitals.views import phrases, rate_text
 
 SILENT, RUN_FINISHED = "silent", "finished"
-ERROR, WARNING = "error", "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def parse(text: str) -> Condition:
     if limit is not None:
         return _parse_limit(name, limit)
     rules = {rule.name for rule in CATALOGUE}
-    states = {ERROR, WARNING, SILENT, RUN_FINISHED, *(verdict.value for verdict in Word)}
+    states = {"error", "warning", SILENT, RUN_FINISHED, *(verdict.value for verdict in Word)}
     if name not in rules | states:
         raise UsageError(
             f"{text!r} is not a condition",
@@ -76,7 +75,7 @@ def find_alarms(diagnosis: Diagnosis, conditions: Sequence[Condition]) -> dict[s
     """Return the alarms that hold, by subject. A symptom has its `cause`."""
     names = {condition.text for condition in conditions}
     alarms = {alarm.subject: alarm for alarm in _find_states(diagnosis, names)}
-    urgent = find_urgent_errors(diagnosis) if ERROR in names else frozenset()
+    urgent = find_urgent_errors(diagnosis) if "error" in names else frozenset()
     matches = {
         case.rule.name: (case, cause)
         for case, cause in _walk(diagnosis.cases)
@@ -115,7 +114,7 @@ def _walk(cases: Sequence[Case], cause: str = "") -> Iterator[tuple[Case, str]]:
 
 
 def _matches(case: Case, names: set[str]) -> bool:
-    return case.finding.severity > Severity.NOTE and bool({case.rule.name, WARNING} & names)
+    return case.finding.severity > Severity.NOTE and bool({case.rule.name, "warning"} & names)
 
 
 def _is_too_early(diagnosis: Diagnosis) -> bool:
