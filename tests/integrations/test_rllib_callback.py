@@ -5,6 +5,8 @@ import json
 import pytest
 from recorded import Recorded
 
+from rlvitals.cli import main
+
 pytest.importorskip("ray", reason="needs Ray: pip install 'ray[rllib]'")
 pytest.importorskip("ray.rllib", reason="needs RLlib: pip install 'ray[rllib]'")
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
@@ -48,7 +50,8 @@ def test_an_algorithm_trained_by_hand_is_recorded(config, tmp_path):
     assert not [key for row in found.rows() for key in row if key.startswith("config")]
 
 
-def test_tune_leaves_a_run_in_each_trial_s_folder(config, tmp_path):
+@pytest.mark.parametrize("options", [{}, {"group": "rates"}])
+def test_tune_leaves_a_run_in_each_trial_s_folder(config, tmp_path, capsys, options):
     from ray import tune
     from ray.rllib.algorithms.ppo import PPO
 
@@ -60,7 +63,7 @@ def test_tune_leaves_a_run_in_each_trial_s_folder(config, tmp_path):
         param_space=space,
         run_config=tune.RunConfig(
             storage_path=str(tmp_path), name="two", stop={"training_iteration": 2}, verbose=0,
-            callbacks=[vitals.TuneRecord(group="rates")],
+            callbacks=[vitals.TuneRecord(**options)],
         ),
     ).fit()  # fmt: skip
     trials = sorted(path.parent for path in tmp_path.glob("two/*/run.json"))
@@ -71,6 +74,10 @@ def test_tune_leaves_a_run_in_each_trial_s_folder(config, tmp_path):
         assert [value for _, value in run.series("env_runners/episode_return_mean")] == [
             row["env_runners"]["episode_return_mean"] for row in told
         ]
-        assert run.about.group == "rates"
+        assert run.about.group == options.get("group", "two")
         assert run.of("finish")[0].facts["status"] == "finished"
     assert {Recorded.read(trial).about.settings["lr"] for trial in trials} == {1e-3, 1e-4}
+    capsys.readouterr()  # what Tune prints
+    assert main(["triage", str(tmp_path), "--json"]) in {0, 1, 4}
+    rows = json.loads(capsys.readouterr().out)["runs"]
+    assert [row["group"] for row in rows] == [options.get("group", "two")] * 2

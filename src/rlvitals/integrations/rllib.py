@@ -23,7 +23,10 @@ from rlvitals.tracking.start import start
 
 
 class TuneRecord(LoggerCallback):
-    """Records each trial in its own folder, next to Tune's files; `options` are `start`'s."""
+    """Records each trial in its own folder, next to Tune's files; `options` are `start`'s.
+
+    The trials of an experiment are one group of runs, named as the experiment.
+    """
 
     def __init__(self, **options: Any) -> None:
         """Store the options of each run."""
@@ -35,7 +38,12 @@ class TuneRecord(LoggerCallback):
         if trial.trial_id in self.runs:
             return
         trial.init_local_path()
-        options = {"name": str(trial), "settings": hook_facts.to_json(trial.config), **self.options}
+        options = {
+            "name": str(trial),
+            "group": trial.storage.experiment_dir_name,
+            "settings": hook_facts.to_json(trial.config),
+            **self.options,
+        }
         self.runs[trial.trial_id] = run = start(trial.local_path, **options)
         hook_facts.record_framework(run, "rllib")
 
