@@ -255,6 +255,29 @@ def prime_rl_old(m):
     }
 
 
+def verifiers(m):
+    return {
+        "loss": m.noise(1e-3),
+        "grad_norm": np.abs(m.level(0.2, 0.2)),
+        "learning_rate": m.warm_up(1e-6),
+        "epoch": m.counted(0.01),
+        "importance_ratio": m.level(1.0, 0.002),
+        "entropy": m.course(0.4, 0.25),
+        "mismatch_kl": np.abs(m.level(1e-3, 0.2)),
+        "reward": m.share(0.2, 0.7),
+        "reward/std": m.share(0.4, 0.45),
+        "reward/correct_answer": m.share(0.2, 0.7),
+        "reward/num_turns": m.level(2.0, 0.01),
+        "reward/total_tool_calls": m.level(1.0, 0.01),
+        "reward/calculator_calls": m.level(1.0, 0.01),
+        "advantage/absmean": m.share(0.3, 0.3),
+        "tokens/completion": m.course(300.0, 400.0),
+        "tokens/masked_fraction": m.share(0.1, 0.1),
+        "timing/generation": m.level(20.0, 0.1),
+        "wall_clock/generate_s": m.level(30.0, 0.1),
+    }
+
+
 def areal(m):
     update = "ppo_actor/update"
     return {

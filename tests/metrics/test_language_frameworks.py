@@ -38,6 +38,8 @@ RUNS = [
     (healthy.openrlhf_grpo, "", {}, "openrlhf", Profile.GRPO),
     (healthy.prime_rl, "", {"orchestrator/group_size": 16}, "prime-rl", Profile.GRPO),
     (healthy.prime_rl_old, "", {}, "prime-rl", Profile.GRPO),
+    (healthy.verifiers, "train/", {"rollouts_per_example": 16}, "verifiers", Profile.GRPO),
+    (healthy.verifiers, "", {}, "verifiers", Profile.GRPO),
     (healthy.areal, "", {"gconfig/n_samples": 4}, "areal", Profile.GRPO),
     (healthy.slime_grpo, "", {"advantage_estimator": "gspo"}, "slime", Profile.GRPO),
     (healthy.slime_ppo, "", {"advantage_estimator": "ppo"}, "slime", Profile.RLHF_PPO),

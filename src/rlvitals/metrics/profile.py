@@ -37,6 +37,7 @@ LANGUAGE_FRAMEWORKS = frozenset(
     {
         *("verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop", "skyrl", "tinker"),
         *("nemo-rl", "rllm", "roll", "open-instruct", "pipeline-rl", "agent-lightning", "miles"),
+        "verifiers",
         "language-words",  # keys named by their words alone
     }
 )

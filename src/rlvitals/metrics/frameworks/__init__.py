@@ -51,6 +51,7 @@ from rlvitals.metrics.frameworks import (
     trl_ppo_old,
     unnamed,
     unsloth,
+    verifiers_trainer,
     verl,
 )
 from rlvitals.metrics.frameworks.key import Table
@@ -93,6 +94,7 @@ TABLES: tuple[Table, ...] = (
     verl.NAMES,
     openrlhf.NAMES,
     prime_rl.NAMES,
+    verifiers_trainer.NAMES,
     areal.NAMES,
     pymarl.NAMES,
     miles.NAMES,

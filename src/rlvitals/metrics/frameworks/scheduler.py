@@ -70,11 +70,6 @@ BREAKDOWN = {
     "latency_var": Name(scheduler.LATENCY_VAR),
 }
 
-PENALTY_PARTS = (
-    "logistic_penalty|load_balance_penalty|direct_imbalance_penalty|extreme_imbalance_penalty"
-    "|asymmetric_penalty|beta_exploration_bonus|temporal_trend_bonus|latency_threshold_penalty"
-)
-
 NAMES = Table(
     "scheduler",
     "PPO request scheduler",
@@ -164,7 +159,10 @@ NAMES = Table(
         Family(r"Actions/Replica_(\d+)", SCHEDULER_NUMBERS["action_replica"]),
         Family(r"action_replica_(\d+)", SCHEDULER_NUMBERS["action_replica"]),
         Family(
-            rf"(?:reward_)?({PENALTY_PARTS})", Name(reward.COMPONENT, "one decision, unweighted")
+            r"(?:reward_)?(logistic_penalty|load_balance_penalty|direct_imbalance_penalty"
+            r"|extreme_imbalance_penalty|asymmetric_penalty|beta_exploration_bonus"
+            r"|temporal_trend_bonus|latency_threshold_penalty)",
+            Name(reward.COMPONENT, "one decision, unweighted"),
         ),
         Family(r"tail_latency/latency_(p\d+)", Name(outcome.TAIL_LATENCY, "last 1000 requests")),
         Family(r"tail_latency/(tail_latency_\w+)", Name(scheduler.TAIL_LATENCY_ALERTS)),

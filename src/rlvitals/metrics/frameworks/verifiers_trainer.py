@@ -1,0 +1,69 @@
+"""verifiers' RLTrainer: Hugging Face's Trainer fed by an orchestrator one batch ahead.
+
+`trainer_state.json` holds the bare keys; trackers put "train/" before them. Values are means over
+the steps since the previous row. Earlier versions had a GRPOTrainer with TRL's names.
+"""
+
+from rlvitals.metrics.catalogue import (
+    exploration,
+    language,
+    outcome,
+    reward,
+    rollouts,
+    sampler,
+    throughput,
+)
+from rlvitals.metrics.frameworks import hf_trainer
+from rlvitals.metrics.frameworks.key import Family, Name, Table
+
+NAMES = Table(
+    "verifiers",
+    "verifiers RLTrainer",
+    keys={
+        **hf_trainer.TRAINER,
+        # trainer.py, training_step; tokens whose ratio is out of a range are left out
+        "importance_ratio": Name(sampler.RATIO_MEAN, "mean over trained tokens, all processes"),
+        "mismatch_kl": Name(
+            sampler.KL, "k3, mean over trained tokens, all processes", estimator="k3"
+        ),
+        "entropy": Name(exploration.ENTROPY, "of the tempered softmax, mean over trained tokens"),
+        # orchestrator.py, generate_batch
+        "reward": Name(
+            outcome.REWARD, "weighted sum of the rubric, mean over the rollouts of a step"
+        ),
+        "reward/std": Name(reward.STD, "over the rollouts of a step, not within groups"),
+        "reward/num_turns": Name(rollouts.TURNS_MEAN, "mean over the rollouts of a step"),
+        "reward/total_tool_calls": Name(language.TOOL_CALLS, "mean over the rollouts of a step"),
+        "tokens/completion": Name(
+            language.LENGTH_MEAN,
+            "mean over calls of the model, replies of the environment included",
+        ),
+    },
+    families=(
+        # tool_env.py counts the calls of each tool beside the rewards.
+        Family(r"reward/(\w+_calls)", Name(rollouts.STATISTIC)),
+        Family(
+            r"reward/((?!std$|num_turns$|\w+_calls$).+)",
+            Name(
+                reward.COMPONENT,
+                "a function of the rubric, unweighted, mean over the rollouts of a step",
+            ),
+        ),
+        Family(r"timing/(.+)", Name(throughput.PHASE_TIME, "mean over the rollouts of a step")),
+        Family(r"(advantage/absmean|tokens/masked_fraction)", Name(rollouts.STATISTIC)),
+        Family(r"wall_clock/(generate)_s", Name(throughput.PHASE_TIME, "seconds of a batch")),
+    ),
+    settings={
+        **hf_trainer.TRAINING_ARGUMENTS,
+        "rollouts_per_example": "num_generations",
+        "batch_size": "batch_size",
+        "max_tokens": "max_completion_length",
+        "temperature": "temperature",
+    },
+    sources=(),
+    prefixes=("train/",),
+    marks=(("mismatch_kl", "importance_ratio"), ("wall_clock/generate_s", "tokens/completion")),
+    read_from="PrimeIntellect-ai/verifiers acb2209 (before a497ee5, which removed the trainer):"
+    " packages/verifiers-rl/verifiers_rl/rl/trainer/trainer.py (training_step, compute_loss, log),"
+    " orchestrator.py (generate_batch), config.py",
+)
