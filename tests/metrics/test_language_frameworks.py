@@ -114,6 +114,14 @@ def test_what_a_framework_logs_is_named(make):
     assert set(trace([healthy.log(make)]).unmapped) == UNNAMED.get(make.__name__, set())
 
 
+def test_a_trainer_state_of_verifiers_is_told_from_trl_s():
+    chosen = [
+        lookup.choose("trainer-state", healthy.log(make).series, TABLES).framework
+        for make in (healthy.verifiers, healthy.trl_grpo)
+    ]
+    assert chosen == ["verifiers", "trl-grpo"]
+
+
 # Framework, key, canonical name, scale, estimator of KL.
 MEANINGS = [
     ("verl", "actor/ppo_kl", "policy/kl_signed", 1, "k1"),
@@ -130,6 +138,8 @@ MEANINGS = [
     ("verl", "rollout_corr/k3_kl", "policy/sampler_kl", 1, "k3"),
     ("verl", "mismatch/mismatch_k3_kl", "policy/sampler_kl", 1, "k3"),
     ("verl", "training/rollout_probs_diff_mean", "policy/sampler_prob_difference_mean", 1, ""),
+    ("verifiers", "train/mismatch_kl", "policy/sampler_kl", 1, "k3"),
+    ("verifiers", "importance_ratio", "policy/sampler_ratio_mean", 1, ""),
     ("openrlhf", "train/ppo_kl", "policy/kl_signed", 1, "k1"),
     ("openrlhf", "train/ppo_clip_ratio", "policy/clip_fraction_effective", 1, ""),
     ("openrlhf", "kl", "policy/kl_to_reference_per_token", 1, ""),

@@ -60,7 +60,7 @@ NAMES = Table(
         "max_tokens": "max_completion_length",
         "temperature": "temperature",
     },
-    sources=(),
+    sources=("trainer-state",),
     prefixes=("train/",),
     marks=(("mismatch_kl", "importance_ratio"), ("wall_clock/generate_s", "tokens/completion")),
     read_from="PrimeIntellect-ai/verifiers acb2209 (before a497ee5, which removed the trainer):"
