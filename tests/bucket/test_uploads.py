@@ -257,15 +257,15 @@ def test_refused_requests_are_buffered_and_sent_with_new_credentials(
     folder = Folder(tmp_path / "run")
     folder.log(3)
     job = mirror_process.Mirror(folder.path, f"{cloud}/x", 0.0)
-    assert job.round(closing=False)
+    assert job.upload(closing=False)
     job.store.code, job.store.left = code, 4
     for _ in range(4):
         folder.log(3)
-        assert not job.round(closing=False)
+        assert not job.upload(closing=False)
         assert code in job.error
         assert spool.read_state(folder.path)["unsent"] > 0
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "fresh")
-    while not job.round(closing=False):
+    while not job.upload(closing=False):
         pass
     assert spool.read_state(folder.path)["unsent"] == 0
     assert spool.read_state(folder.path)["error"] == ""

@@ -112,7 +112,9 @@ def _is_renumbered(state: _State, nodes: Mapping[str, Manifest]) -> bool:
         if any(current.get(local) != number for local, number in attempts.items()):
             return True
         missing = set(state.files.get(node, ())) - set(nodes[node].growing)
-        if any(not (file.startswith("blocks/") and file in nodes[node].packed) for file in missing):
+        if any(
+            not (file.startswith("blocks/") and file in nodes[node].compacted) for file in missing
+        ):
             return True
     return False
 

@@ -54,7 +54,7 @@ class Mirror:
             if is_over and over_s is None:
                 over_s = clock.monotonic()
             begin_s = clock.monotonic()
-            is_complete = self.round(closing=is_over)
+            is_complete = self.upload(closing=is_over)
             if is_over and is_complete:
                 break
             # A day after the end of the run.
@@ -70,7 +70,7 @@ class Mirror:
             self.remove_spool()
         return is_complete
 
-    def round(self, *, closing: bool) -> bool:
+    def upload(self, *, closing: bool) -> bool:
         """Upload what is new; return whether the bucket has all. Errors are kept in `error`."""
         try:
             is_complete = self.uploader.upload(closing=closing)
@@ -139,7 +139,7 @@ class Mirror:
         deadline = clock.monotonic() + 30.0  # seconds, for the exit codes of the run's processes
         while self._has_process() and clock.monotonic() < deadline:
             clock.sleep(WRITER_CHECK_SECONDS)
-        return self.round(closing=True)
+        return self.upload(closing=True)
 
     def remove_spool(self) -> None:
         """Delete what waited for the bucket in this machine's cache; a user's own folder stays."""
@@ -158,10 +158,10 @@ class Mirror:
         )
 
     def _write_state(self) -> None:
-        unsent = uploader.unsent_bytes(self.folder, self.uploader.uploaded)
+        unsent = uploader.unsent_bytes(self.folder, self.uploader.uploaded_bytes)
         record = {
-            "url": redact.text(self.url), "uploaded": self.uploader.uploaded, "unsent": unsent,
-            "error": self.error, "done": self._is_done, **asdict(self.store.cost),
+            "url": redact.text(self.url), "uploaded": self.uploader.uploaded_bytes,
+            "unsent": unsent, "error": self.error, "done": self._is_done, **asdict(self.store.cost),
         }  # fmt: skip
         with suppress(OSError), atomic_write(self.folder / UPLOAD_STATE_FILE) as file:
             file.write(json.dumps(record).encode())
@@ -177,7 +177,7 @@ def mirror(folder: Path, url: str, every: float | None, tell: Callable[[str], No
         if every is not None:
             return job.run()
         is_over = not tail_index.has_writer(folder)
-        while not job.round(closing=is_over):
+        while not job.upload(closing=is_over):
             if job.error:
                 raise VitalsError(job.error, where=job.store.name, hint="the same command goes on")
         job.save_checkpoints(wait=True)

@@ -66,7 +66,7 @@ class Manifest:
         return pieces[-1].end if pieces else 0
 
     @property
-    def packed(self) -> set[str]:
+    def compacted(self) -> set[str]:
         """The block files that a compacted one has replaced."""
         suffix = ".packed.rlv"
         return {
@@ -96,7 +96,7 @@ class Manifest:
             rewritten={**self.rewritten, **rewritten},
         )
 
-    def moved(self, moves: Mapping[Piece, Piece]) -> "Manifest":
+    def move(self, moves: Mapping[Piece, Piece]) -> "Manifest":
         """Return the manifest with pieces that lie elsewhere now and the next sequence."""
         return replace(
             self,

@@ -70,7 +70,7 @@ class Uploader:
         self._has_garbage = True  # segments that no manifest lists may be there
 
     @property
-    def uploaded(self) -> int:
+    def uploaded_bytes(self) -> int:
         """Bytes of growing files that the bucket has."""
         return sum(self.manifest.size(file) for file in self.manifest.growing)
 
@@ -282,7 +282,7 @@ class Uploader:
         moves = {
             piece: replace(piece, segment=name, offset=offset) for piece, offset in offsets.items()
         }
-        self._commit(self.manifest.moved(moves))
+        self._commit(self.manifest.move(moves))
         self._has_garbage = True
 
     def _collect_garbage(self) -> None:

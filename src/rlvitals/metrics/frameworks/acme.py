@@ -23,7 +23,7 @@ LOOPS = ("actor/", "train/", "train_loop/", "environment_loop/", "Actor/")
 EVALUATORS = ("evaluator/", "eval/", "eval_loop/", "Evaluator/", "eval/evaluator/")
 
 
-def labelled(names: Mapping[str, Name], labels: tuple[str, ...]) -> dict[str, Name]:
+def add_labels(names: Mapping[str, Name], labels: tuple[str, ...]) -> dict[str, Name]:
     """Return the names under each label, as tables and as TensorBoard spell them."""
     return {
         f"{label}{spelt}": name
@@ -76,10 +76,10 @@ NAMES = Table(
     "acme",
     "Acme",
     keys={
-        **labelled(COUNTERS, ("", *LEARNERS, *LOOPS)),
-        **labelled(TRAINING_LOOP_KEYS, ("", *LOOPS)),
-        **labelled(EVALUATION_LOOP_KEYS, EVALUATORS),
-        **labelled(ON_POLICY_KEYS, ("", *LEARNERS)),
+        **add_labels(COUNTERS, ("", *LEARNERS, *LOOPS)),
+        **add_labels(TRAINING_LOOP_KEYS, ("", *LOOPS)),
+        **add_labels(EVALUATION_LOOP_KEYS, EVALUATORS),
+        **add_labels(ON_POLICY_KEYS, ("", *LEARNERS)),
     },
     families=(
         Family(

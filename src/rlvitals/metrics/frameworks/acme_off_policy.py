@@ -9,7 +9,7 @@ from rlvitals.metrics.frameworks.acme import (
     LEARNERS,
     LOOPS,
     TRAINING_LOOP_KEYS,
-    labelled,
+    add_labels,
 )
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
@@ -49,10 +49,10 @@ NAMES = Table(
     "acme-off-policy",
     "Acme, off-policy learners",
     keys={
-        **labelled(COUNTERS, ("", *LEARNERS, *LOOPS)),
-        **labelled(TRAINING_LOOP_KEYS, LOOPS),
-        **labelled(EVALUATION_LOOP_KEYS, EVALUATORS),
-        **labelled(LEARNER_KEYS, ("", *LEARNERS)),
+        **add_labels(COUNTERS, ("", *LEARNERS, *LOOPS)),
+        **add_labels(TRAINING_LOOP_KEYS, LOOPS),
+        **add_labels(EVALUATION_LOOP_KEYS, EVALUATORS),
+        **add_labels(LEARNER_KEYS, ("", *LEARNERS)),
     },
     families=(
         Family(

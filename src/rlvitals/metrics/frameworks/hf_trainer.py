@@ -53,7 +53,7 @@ TRAINING_ARGUMENTS = {
 }
 
 
-def evaluated(names: dict[str, Name]) -> dict[str, Name]:
+def name_evaluations(names: dict[str, Name]) -> dict[str, Name]:
     """Return evaluation's names as files ("eval_loss") and as trackers ("eval/loss") have them."""
     return {f"eval{mark}{key}": name for mark in "_/" for key, name in names.items()}
 
@@ -69,7 +69,7 @@ NAMES = Table(
     "Hugging Face Trainer",
     keys={
         **TRAINER,
-        **evaluated(EVALUATION_KEYS),
+        **name_evaluations(EVALUATION_KEYS),
         # Without an argument that asks for it the Trainer writes none of these.
         "num_input_tokens_seen": Name(throughput.TOKENS, "since the start, padding as configured"),
         "train_tokens_per_second": Name(

@@ -5,8 +5,8 @@ from rlvitals.metrics.frameworks.hf_trainer import (
     EVALUATION_KEYS,
     TRAINER,
     TRAINING_ARGUMENTS,
-    evaluated,
     held_out,
+    name_evaluations,
 )
 from rlvitals.metrics.frameworks.key import Name, Table
 
@@ -18,7 +18,7 @@ NAMES = Table(
     "TRL DPOTrainer, KTOTrainer and RewardTrainer",
     keys={
         **TRAINER,
-        **evaluated(
+        **name_evaluations(
             {
                 **EVALUATION_KEYS,
                 "rewards/accuracies": Name(preference.EVAL_ACCURACY, OVER_PAIRS),

@@ -120,7 +120,7 @@ NAMES = Table(
         **GENERATION,
         **LOSS_KEYS,
         **MODES,
-        **hf_trainer.evaluated(
+        **hf_trainer.name_evaluations(
             {
                 **hf_trainer.EVALUATION_KEYS,
                 "reward": Name(outcome.EVAL_REWARD, "on the evaluation set"),
