@@ -225,6 +225,13 @@ def test_a_fall_is_an_error_once_the_run_had_as_long_to_learn_again(name):
     assert "return-collapse" in conditions.find_alarms(ended, condition)
 
 
+def test_an_error_before_learning_has_begun_is_sent_when_the_run_has_ended():
+    crash = Lifecycle(exit_code=1, traceback="RuntimeError: CUDA error: an illegal access")
+    trace = made.trace(outcome__return=np.ones(3), value__loss=np.ones(3))
+    diagnosis = engine.diagnose(replace(trace, lifecycle=crash))
+    assert "ended-early" in conditions.find_alarms(diagnosis, [conditions.parse("error")])
+
+
 def test_a_healthy_run_has_no_alarm_and_a_failed_one_has():
     assert find("ppo-cartpole-healthy", "warning", "failed", "silent") == {}
     assert set(find("ppo-cartpole-healthy", "finished", "learning")) <= {"finished", "learning"}

@@ -15,27 +15,31 @@ from rlvitals.types import Trace
 
 
 def find_urgent_errors(diagnosis: Diagnosis) -> frozenset[str]:
-    """Return the rules with an urgent error: none while the outcome improves, or early in a run.
+    """Return the rules with an urgent error: all errors of a run that has ended.
 
-    A fall that the outcome alone shows may be a task that changed, as an opponent does in
-    self-play: it is urgent once the run had as long to learn again as it took to learn, and does
-    not, or has ended.
+    Of a run that goes on, none while the outcome improves, or before learning has begun. A fall
+    that the outcome alone shows may be a task that changed, as an opponent does in self-play: it is
+    urgent once the run had as long to learn again as it took to learn, and does not.
     """
     trace = diagnosis.trace
+    errors = {
+        rule.name: finding
+        for rule, finding in diagnosis.findings
+        if finding.severity is Severity.ERROR
+    }
+    if trace.lifecycle.over:
+        return frozenset(errors)
     if in_grace(trace) or verdict_trend(trace).improves:
         return frozenset()
     return frozenset(
-        rule.name
-        for rule, finding in diagnosis.findings
-        if finding.severity is Severity.ERROR
-        and not (rule.name == "return-collapse" and _may_recover(trace, finding))
+        name
+        for name, finding in errors.items()
+        if name != "return-collapse" or not _may_recover(trace, finding)
     )
 
 
 def _may_recover(trace: Trace, finding: Finding) -> bool:
     """Return True while a fall is younger than the time that the gain took, or is being made up."""
-    if trace.lifecycle.over:
-        return False
     series, sign = trace[finding.metric].finite(), up(finding.metric)
     rise, fall = series.until(finding.began), series.since(finding.began)
     levels, fallen_levels = (
