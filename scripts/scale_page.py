@@ -46,11 +46,13 @@ MEASURED = (
      "clickhouse.py"),
     ("bytes a point", "6", "4.0; 7.3 where the engine generates them, with random digits",
      "clickhouse.py"),
-    ("points generated in the engine", "1e9", "5e8 so far, 462,000 a CPU s", "clickhouse.py"),
+    ("points generated in the engine", "1e9",
+     "1e9, 450,000 a CPU s; 7.3 B a point in 21 parts, before they are merged", "clickhouse.py"),
     ("pixels of 1e6 points among them", "200 ms",
-     "362 ms CPU, 195 ms wall; 2.4 s wall at a load of 25", "clickhouse.py"),
+     "134 to 321 ms wall from 3e8 to 1e9 points, as parts lie; 292 while two cores merge",
+     "clickhouse.py"),
     ("`diagnose --ray`, two workers", "1.6 times as fast, 2,000 runs",
-     "not shown: 1,000 runs, 42.6 CPU s alone, 58.7 on Ray (asking 5.5, workers 41.7, Ray 11.5)",
+     "1.74 times, 2,000 runs on an idle machine with two cores",
      "ray_runs.py"),
     ("age of a reader's newest row", "20 s: two intervals",
      "median 10.4 s, worst 22.2 s at a load of 25, before rounds kept their interval", "bucket.py"),
@@ -126,7 +128,7 @@ def _parts() -> Iterator[str]:
     yield table(("quantity", "formula", "value"), _points_rows(1e12))
     yield (
         "A database holds the runs of one root, and a run's points are never spread: shard by"
-        " root, a database for each. Not measured: more than 5e8 points in the engine, a server,"
+        " root, a database for each. Not measured: more than 1e9 points in the engine, a server,"
         " a network, replication."
     )
 
