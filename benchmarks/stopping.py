@@ -113,9 +113,9 @@ def _replay(task: Task) -> Replayed:
     run, split, label_text, course_text = task
     name, world, trace = _open(run, split)
     rule, tracker, alert = StopRule(), Tracker(0.0), None
+    length = max(trace.last_step - trace.first_step, 1)
     for number, prefix in enumerate(prefixes(trace)[:-1]):
         diagnosis = engine.diagnose(prefix)
-        length = max(trace.last_step - trace.first_step, 1)
         share = (prefix.last_step - trace.first_step) / length
         time = 3600.0 * number  # every diagnosis outlasts the waiting time
         tracker.update(name, find_alarms(diagnosis, ERRORS), time, math.inf)

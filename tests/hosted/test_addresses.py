@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from missing_packages import hide
 
 from rlvitals.hosted import address, fetch
 from rlvitals.hosted.address import Source
@@ -63,11 +64,7 @@ def test_each_address_has_a_folder_of_its_own_without_secrets(tmp_path, monkeypa
 def test_a_client_that_is_missing_is_named_with_its_command(
     call, monkeypatch, path, module, command
 ):
-    import sys
-
-    for name in [name for name in sys.modules if name.split(".")[0] == module]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, module, None)
+    hide(monkeypatch, module)
     code, out, error = call("diagnose", path)
     assert (code, out) == (3, "")
     assert command in error

@@ -31,9 +31,8 @@ class _Course:
 
     alarm: Alarm
     seen_at: float  # when it was first seen, in epoch seconds
-    stands: bool = True
     is_told: bool = False
-    diagnoses: int = 0  # in a row that show it
+    diagnoses: int = 0  # in a row that show it; 0: it has passed
     returns: int = 0
 
 
@@ -62,12 +61,12 @@ class Tracker:
         state.is_old = state.is_old and (last_row is None or last_row < self._start)
         for subject, alarm in alarms.items():
             course = state.courses.setdefault(subject, _Course(alarm, time_s))
-            if not (course.stands or course.is_told):
+            if not (course.diagnoses or course.is_told):
                 course.seen_at = time_s
-            course.alarm, course.stands = alarm, True
+            course.alarm = alarm
             course.diagnoses += 1
         for subject in state.courses.keys() - alarms.keys():
-            state.courses[subject].stands, state.courses[subject].diagnoses = False, 0
+            state.courses[subject].diagnoses = 0
         if len(self._runs) > 10_000:  # runs: those seen longest ago are forgotten
             del self._runs[next(iter(self._runs))]
 
@@ -75,7 +74,7 @@ class Tracker:
         """Yield what is to be told now."""
         for run, state in self._runs.items():
             for course in () if state.is_old else state.courses.values():
-                if course.is_told and not course.stands:
+                if course.is_told and not course.diagnoses:
                     course.is_told = False
                     course.returns += 1
                     yield Notice(run, course.alarm, course.seen_at, is_cleared=True)
@@ -84,7 +83,7 @@ class Tracker:
                     yield Notice(run, course.alarm, course.seen_at)
 
     def _is_due(self, course: _Course, time_s: float) -> bool:
-        if course.is_told or not course.stands or course.alarm.cause:
+        if course.is_told or not course.diagnoses or course.alarm.cause:
             return False
         # Seconds; at most an hour for one that has returned often.
         wait = min(self._wait * 2**course.returns, 3600.0)

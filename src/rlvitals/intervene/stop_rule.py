@@ -5,8 +5,7 @@
         ...
 
 A run should stop if an urgent error (`diagnosis/urgent_errors.py`) is present in three diagnoses,
-each of a log at least 5 % longer, and its outcome improves at none of them. Nothing is decided
-before learning has begun.
+each of a log at least 5 % longer.
 `benchmarks/stopping.py` counts the healthy runs that this stops, and the compute that it saves.
 """
 

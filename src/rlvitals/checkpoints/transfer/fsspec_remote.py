@@ -32,8 +32,8 @@ MAX_SINGLE_PUT_BYTES = 8 << 20  # bytes: what is smaller is sent in one request
 SCHEME_PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "s3fs"} | {
     "gs": "gcsfs", "gcs": "gcsfs", "s3a": "s3fs", "abfs": "adlfs", "az": "adlfs",
 }  # fmt: skip
-# It logs each failed request with its traceback, which Python prints where no handler is set; the
-# error that it raises says the same.
+# gcsfs logs each failed request with its traceback, which Python prints where no handler is set;
+# the error that it raises says the same.
 logging.getLogger("gcsfs").addHandler(logging.NullHandler())
 
 

@@ -18,9 +18,8 @@ from rlvitals.metrics.catalogue import (
     value,
 )
 from rlvitals.metrics.catalogue import preference as pairs
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import OVER_TRAINED_TOKENS, Family, Name, Table
 
-OVER_TRAINED_TOKENS = "mean over trained tokens"
 OVER_TRAINED_SEQUENCES = "mean over trained sequences"
 
 PPO_ACTOR_KEYS = {  # trainer/ppo/actor.py, _ppo_update, before the first minibatch

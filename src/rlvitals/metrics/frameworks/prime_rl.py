@@ -20,10 +20,9 @@ from rlvitals.metrics.catalogue import (
     surrogate,
     throughput,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import OVER_ALL_TRAINED_TOKENS, Family, Name, Table
 from rlvitals.metrics.metric import Metric
 
-OVER_ALL_TRAINED_TOKENS = "mean over trained tokens, all processes"
 OVER_ARRIVED_ROLLOUTS = "mean over rollouts that arrived"
 
 

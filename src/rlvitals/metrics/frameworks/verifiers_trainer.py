@@ -14,7 +14,7 @@ from rlvitals.metrics.catalogue import (
     throughput,
 )
 from rlvitals.metrics.frameworks import hf_trainer
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import OVER_ALL_TRAINED_TOKENS, Family, Name, Table
 
 NAMES = Table(
     "verifiers",
@@ -22,11 +22,9 @@ NAMES = Table(
     keys={
         **hf_trainer.TRAINER,
         # trainer.py, training_step; tokens whose ratio is out of a range are left out
-        "importance_ratio": Name(sampler.RATIO_MEAN, "mean over trained tokens, all processes"),
-        "mismatch_kl": Name(
-            sampler.KL, "k3, mean over trained tokens, all processes", estimator="k3"
-        ),
-        "entropy": Name(exploration.ENTROPY, "of the tempered softmax, mean over trained tokens"),
+        "importance_ratio": Name(sampler.RATIO_MEAN, OVER_ALL_TRAINED_TOKENS),
+        "mismatch_kl": Name(sampler.KL, f"k3, {OVER_ALL_TRAINED_TOKENS}", estimator="k3"),
+        "entropy": Name(exploration.ENTROPY, f"of the tempered softmax, {OVER_ALL_TRAINED_TOKENS}"),
         # orchestrator.py, generate_batch
         "reward": Name(
             outcome.REWARD, "weighted sum of the rubric, mean over the rollouts of a step"
@@ -43,7 +41,7 @@ NAMES = Table(
         # tool_env.py counts the calls of each tool beside the rewards.
         Family(r"reward/(\w+_calls)", Name(rollouts.STATISTIC)),
         Family(
-            r"reward/((?!std$|num_turns$|\w+_calls$).+)",
+            r"reward/(.+)",
             Name(
                 reward.COMPONENT,
                 "a function of the rubric, unweighted, mean over the rollouts of a step",

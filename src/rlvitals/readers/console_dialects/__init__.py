@@ -3,8 +3,9 @@
 They are loaded when `DIALECTS` is first used: most logs are no console output.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rlvitals.readers.lazy_members import load_on_use
 
 if TYPE_CHECKING:
     from rlvitals.readers.console_dialects.dialect import Dialect
@@ -32,12 +33,4 @@ DIALECT_FILES = (
     "lone_lines",
 )
 
-
-def __getattr__(name: str) -> "tuple[Dialect, ...]":
-    """Load the dialects."""
-    if name != "DIALECTS":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    modules = (import_module(f"{__name__}.{file}") for file in DIALECT_FILES)
-    dialects: tuple[Dialect, ...] = tuple(module.DIALECT for module in modules)
-    globals()["DIALECTS"] = dialects
-    return dialects
+__getattr__ = load_on_use(__name__, "DIALECTS", DIALECT_FILES, "DIALECT")
