@@ -41,7 +41,7 @@ NAMES = Table(
         # tool_env.py counts the calls of each tool beside the rewards.
         Family(r"reward/(\w+_calls)", Name(rollouts.STATISTIC)),
         Family(
-            r"reward/(.+)",
+            r"reward/(\w+)",
             Name(
                 reward.COMPONENT,
                 "a function of the rubric, unweighted, mean over the rollouts of a step",
