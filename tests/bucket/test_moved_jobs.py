@@ -74,6 +74,7 @@ def model(url, step):
     return ObjectStore(url).read(f"checkpoint-{step}/model.bin")
 
 
+@pytest.mark.soak
 def test_a_job_that_moves_resumes_from_the_bucket_and_goes_on_there(machines, tmp_path):
     first, second, _ = machines
     assert first.train(25) == 0

@@ -118,6 +118,7 @@ def test_runs_without_an_index_are_found_by_their_manifests(cloud, tmp_path, cap
     assert sorted(run["run"] for run in runs) == ["a/run-0", "b/run-0"]
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("recorded")
 def test_the_index_of_a_bucket_answers_in_sql(any_cloud, capsys):
     query = "select path, step from runs order by path"

@@ -124,7 +124,7 @@ with SummaryWriter("tb") as writer:
 }
 
 
-@pytest.mark.parametrize("tracker", sampled(list(TRACKERS), 3))
+@pytest.mark.parametrize("tracker", sampled(list(TRACKERS), 6))
 def test_each_library_s_calls_are_recorded(tracker, tmp_path):
     package = {"tensorboard": "torch.utils.tensorboard"}.get(tracker, tracker)
     pytest.importorskip(package)
@@ -168,6 +168,7 @@ def test_numbers_logged_to_two_trackers_are_recorded_once(tmp_path):
     assert ["rec-2" in line for line in done.stderr.splitlines()[-2:]] == [False, True]
 
 
+@pytest.mark.soak
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path):
     (tmp_path / "rec").write_text("a file")
     done = run(tmp_path, WITHOUT_TORCH + SEVERAL, TRACKIO_DIR=str(tmp_path / "trackio"))

@@ -55,9 +55,9 @@ def test_a_training_that_only_prints_is_recorded_as_printed(tmp_path):
     ("ending", "state", "exit_code"),
     [
         ("", "ended", 0),
-        ("sys.exit(3)", "failed", 3),
+        pytest.param("sys.exit(3)", "failed", 3, marks=pytest.mark.soak),
         ("import os; os.kill(os.getpid(), 9)", "failed", -9),
-        ("sys.exit(130)", "open", None),
+        pytest.param("sys.exit(130)", "open", None, marks=pytest.mark.soak),
     ],
 )
 def test_what_is_only_printed_says_how_its_command_ended(tmp_path, ending, state, exit_code):

@@ -44,9 +44,8 @@ def installed(tmp_path_factory):
 
 
 @posix
-@pytest.mark.parametrize(
-    ("name", "code"), [pytest.param("healthy", 0, marks=pytest.mark.soak), ("failing", 1)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize(("name", "code"), [("healthy", 0), ("failing", 1)])
 def test_the_action_installs_its_checkout_and_fails_on_a_finding(installed, tmp_path, name, code):
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     values = {

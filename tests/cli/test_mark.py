@@ -110,6 +110,7 @@ def test_a_fitted_threshold_silences_a_rule_on_healthy_runs_alone(call, loud_run
         assert ("kl-above-target" in rang) is is_loud
 
 
+@pytest.mark.soak
 def test_a_fitted_threshold_is_scored_by_runs_that_did_not_choose_it(call, loud_runs):
     out = call("calibrate", loud_runs)[1]
     # Without the loudest run the value lies below it; without another it stays where it is.

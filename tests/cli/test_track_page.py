@@ -71,6 +71,7 @@ def test_what_trains_takes_its_flags(line):
     assert (config.training.mode, config.training.seed) == ("nsr", 2025)
 
 
+@pytest.mark.soak
 def test_the_page_runs(workspace, capsys):
     ran = 0
     for line in LINES:

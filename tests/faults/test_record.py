@@ -34,6 +34,7 @@ def test_a_wrong_reward_is_logged_and_the_true_one_kept(tmp_path):
     assert trace["outcome/return"].values[-1] < 0 < run.outcome
 
 
+@pytest.mark.soak
 def test_a_fault_in_the_middle_leaves_the_first_half_as_it_was(tmp_path):
     _, healthy = recorded(tmp_path)
     run, broken = recorded(tmp_path, fault="learning-rate-x300", onset=Onset.MIDDLE)

@@ -106,6 +106,7 @@ SQLiteStorage.export_to_parquet()
 """
 
 
+@pytest.mark.soak
 def test_trackio_s_data_set_is_judged_as_its_database(server, ask, tmp_path):
     """Trackio writes both; the data set is what a Space backs up on the hub."""
     pytest.importorskip("trackio")

@@ -82,6 +82,7 @@ def test_a_project_is_triaged_and_only_what_is_new_is_asked_for(server, ask):
     assert min(v["minStep"] for name, v in server.queries if name == "HistoryPage") == 30
 
 
+@pytest.mark.soak
 def test_the_hours_of_a_team_count_each_gpu(server, ask):
     server.runs["bad"]["gpus"], server.runs["good"]["gpus"] = 8, 2
     total = ask("triage", "wandb:me/maze")["total"]

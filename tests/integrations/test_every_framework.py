@@ -147,6 +147,7 @@ def test_every_line_is_executed_somewhere(monkeypatch):
             assert name in KEYS, f"{name}: nothing executes {line}"
 
 
+@pytest.mark.soak
 def test_a_script_with_a_writer(tmp_path):
     record("CleanRL, scripts with `SummaryWriter` or `wandb`", tmp_path)
 

@@ -45,7 +45,11 @@ def make(name, env=None, **more):
     )
 
 
-@pytest.fixture(scope="module", params=MADE)
+ON_POLICY_AND_DQN = ("ppo", "a2c", "dqn")
+OTHERS = [pytest.param(name, marks=pytest.mark.soak) for name in ("sac", "td3")]
+
+
+@pytest.fixture(scope="module", params=[*ON_POLICY_AND_DQN, *OTHERS])
 def trained(request, tmp_path_factory):
     """A training that is recorded, and its twin that is not."""
     folder = tmp_path_factory.mktemp(request.param) / "run"
@@ -369,6 +373,7 @@ def test_the_writer_alone_takes_what_the_logger_dumps(tmp_path):
     assert any("picture: a Figure is not recorded" in one for one in notes(run.folder))
 
 
+@pytest.mark.soak
 def test_short_rollouts_are_looked_at_together(tmp_path):
     run = rlvitals.start(tmp_path / "run")
     make("a2c").learn(DEFAULT_LOOK_STEPS + 50, callback=Record(run))

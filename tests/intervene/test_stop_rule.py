@@ -110,6 +110,7 @@ def find_companion(folder):
     raise AssertionError(f"no process beside {folder}")
 
 
+@pytest.mark.soak
 def test_a_companion_ends_with_its_run(tmp_path):
     """A real process beside a real run."""
     with rlvitals.start(tmp_path / "run", stop_on="error") as run:

@@ -61,6 +61,7 @@ def path(tmp_path):
     return path
 
 
+@pytest.mark.soak
 def test_a_folder_s_tables_are_one_run(written):
     runs = {run.name: run for run in sources.find(written)}
     assert list(runs) == ["first", "own", "second"]

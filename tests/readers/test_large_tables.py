@@ -127,6 +127,7 @@ def test_a_table_whose_steps_do_not_rise_is_read_whole(tmp_path, odd):
     assert len(log.series["return"]) == ROWS + 1
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("large")
 def test_small_packed_and_shared_tables_are_read_whole(tmp_path, monkeypatch):
     path = tmp_path / "metrics.csv"

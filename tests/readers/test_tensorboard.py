@@ -332,6 +332,7 @@ def test_varints():
             list(fields(bad))
 
 
+@pytest.mark.soak
 def test_zeros_that_a_crash_left_are_passed_quickly(path):
     path.write_bytes(tf.VERSION + tf.event(1, tf.simple("x", 1)))
     with path.open("r+b") as file:

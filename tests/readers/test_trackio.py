@@ -190,7 +190,7 @@ def test_ids_that_are_no_numbers_are_nothing_to_go_by(path):
     assert READER.runs(path)["second"].read(path, cursor)[0].series == {}
 
 
-@pytest.mark.parametrize("rounds", [200, pytest.param(5000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [50, pytest.param(5000, marks=pytest.mark.soak)])
 def test_bit_flips_are_read_or_refused(path, written, rounds):
     data = written[0].read_bytes()
     chance = log_checks.chance_of(5)

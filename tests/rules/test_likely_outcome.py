@@ -64,6 +64,7 @@ def test_a_gain_that_is_gone_is_probably_lost():
         assert not diagnosis.can_tell
 
 
+@pytest.mark.soak
 def test_nothing_is_called_improved_by_its_shape():
     for curve in (
         np.linspace(0, 30, 45),
@@ -85,6 +86,7 @@ def test_the_shape_is_not_asked_of_a_run_that_goes_on_or_is_judged_otherwise():
     assert likely_outcome(short.trace) is None
 
 
+@pytest.mark.soak
 def test_a_muted_rule_says_nothing_by_the_verdict_either():
     curve = np.r_[np.linspace(0, 60, 15), np.linspace(60, -40, 30)]
     diagnosis = next(

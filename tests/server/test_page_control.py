@@ -195,6 +195,7 @@ sys.exit(main(["serve", sys.argv[1], "--port", "0", "--control"]))
 """
 
 
+@pytest.mark.soak
 def test_a_hard_stop_comes_to_its_end_when_the_server_is_closed(root):
     """A process that ignores SIGTERM gets SIGKILL, although the server was asked to end."""
     with (

@@ -233,6 +233,7 @@ def test_a_large_range_is_thinned_and_keeps_its_extremes(tmp_path, monkeypatch):
     assert whole.finite().values.max() == 500.0
 
 
+@pytest.mark.soak
 def test_no_column_is_ever_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("rlvitals.storage.compact.PACKED_BLOCK_BYTES", 1 << 20)
     path = record(tmp_path / "run", "packed", [np.arange(1_000_000)])

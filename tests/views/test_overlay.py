@@ -376,6 +376,7 @@ def test_of_many_bands_the_one_pointed_at_is_drawn(browser, tmp_path):
     assert page.complaints() == []
 
 
+@pytest.mark.soak
 @needs_browser
 def test_an_overlay_is_saved_with_the_names_of_its_curves(browser, tmp_path):
     path = tmp_path / "report.html"

@@ -68,7 +68,7 @@ def test_a_thousand_ranks_are_bands_with_the_straggler_and_the_different_one_nam
     assert [mark.label for mark in seconds.marks] == ["rank-slow"]
 
 
-@pytest.mark.parametrize("count", [8, 64, 1024])
+@pytest.mark.parametrize("count", [8, 64, pytest.param(1024, marks=pytest.mark.soak)])
 def test_no_healthy_rank_is_named(count):
     for seed in range(5):
         for panel in drawn(ranks(count, seed=seed)).panels:

@@ -311,6 +311,7 @@ def test_every_chart_of_other_people_s_logs_is_drawn(browser, real_logs, tmp_pat
     assert page.complaints() == []
 
 
+@pytest.mark.soak
 def test_the_browser_tells_of_errors(browser, tmp_path):
     path = tmp_path / "bad.html"
     path.write_text("<script>console.error('one'); missing()</script><img src='http://x.invalid/'>")

@@ -115,6 +115,7 @@ def test_the_console_is_the_newest_file_s_end(tmp_path):
     assert read_console(tmp_path)[-3:] == ("two", " 20%", "\ufffd")
 
 
+@pytest.mark.soak
 def test_once_prints_a_frame_without_a_terminal(tmp_path):
     target = RUNS / "ppo-cartpole-healthy"
     command = [sys.executable, "-m", "rlvitals", "watch", str(target), "--once"]

@@ -82,6 +82,7 @@ def test_each_checkpoint_is_judged_by_its_own_weights(run):
     assert evaluate_model.load(run).step == 4
 
 
+@pytest.mark.soak
 def test_adapters_are_put_onto_the_base(adapted):
     rows = evaluate_model.load(adapted).questions[:4]["prompt"]
     made = {step: evaluate_model.load(adapted, step=step).policy for step in (4, 2, 0)}

@@ -23,6 +23,7 @@ pytestmark = [
 SMALL = 100_000  # bytes: less than the weights, more than any log
 
 
+@pytest.mark.soak
 def test_a_checkpoint_that_does_not_fit_is_one_error_and_the_same_command_goes_on(
     tiny, tmp_path, capfd
 ):

@@ -91,6 +91,7 @@ def test_a_model_that_chats_is_asked_in_its_template(name, folder, tmp_path, cap
         assert reads.decode(tokens).startswith(begin)
 
 
+@pytest.mark.soak
 def test_rlhf_asks_in_the_template_too(folder, tmp_path, capsys):
     said = [
         "--vlm-name", str(folder("qwen2")), *words(tmp_path), "--batch-size", "4",

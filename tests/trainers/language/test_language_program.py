@@ -445,6 +445,7 @@ def test_a_reward_that_raises_is_named_and_training_goes_on(tiny, tmp_path, capf
     assert sum(shares) * 8 == training.failures  # samples of a step
 
 
+@pytest.mark.soak
 def test_a_reward_that_always_raises_is_named_first(tiny, tmp_path):
     train(tmp_path, "nsr", tiny, **paid("raising"), training__max_steps=30)
     (case,) = rlvitals.diagnose(tmp_path).cases
@@ -452,6 +453,7 @@ def test_a_reward_that_always_raises_is_named_first(tiny, tmp_path):
     assert case.finding.severity is rlvitals.Severity.ERROR
 
 
+@pytest.mark.soak
 def test_a_sample_that_two_functions_fail_on_is_one(tiny, tmp_path):
     said = {"rewards__functions": ("trained:raising", "trained:picky", "trained:alternating")}
     train(tmp_path, "nsr", tiny, **said, rewards__correctness="alternating", training__max_steps=12)

@@ -172,6 +172,7 @@ def test_parts_follow_the_settings(capsys):
     assert adapters["parts"]["optimizer state"] == 2 * 4 * adapters["trainable"]
 
 
+@pytest.mark.soak
 def test_work_grows_with_what_is_asked(capsys):
     common = ("grpo", "--vlm-name", "tiny-lm")
     plan, twice = planned(capsys, *common), planned(capsys, *common, "--batch-size", "128")

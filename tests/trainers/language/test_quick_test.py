@@ -88,6 +88,7 @@ def test_the_first_and_the_newest_policy_answer_the_same_questions(run):
     assert len(compare(run.folder).after) == 16  # no more than there are
 
 
+@pytest.mark.soak
 def test_its_progress_is_gone_when_it_has_asked(run, monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True

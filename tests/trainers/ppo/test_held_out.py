@@ -71,6 +71,7 @@ def test_it_is_measured_before_the_first_update_and_at_the_end(tmp_path):
     assert passed == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.soak
 def test_the_numbers_are_those_of_the_policy_and_of_the_baseline_on_the_same_arrivals(tmp_path):
     programs.run(tmp_path, SERVED)
     trained = evaluate.load(tmp_path)

@@ -61,6 +61,7 @@ def test_a_policy_moves_to_another_size_and_scores_each_replica_alike(trained, r
         assert (trained.schedule(seen, serving) == chosen).all()
 
 
+@pytest.mark.soak
 def test_a_moved_policy_is_evaluated_beside_schedulers_of_its_new_cluster(trained):
     moved = evaluate.on_other_cluster(trained, {"replicas": 8})
     found = evaluate.on_cluster(moved, seeds=[0], envs=4, steps=60, baselines=True)
