@@ -445,9 +445,9 @@ def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):
     run = rlvitals.start(folder, sinks=["csv"])
     run.log(0, {"loss": 1.0})
     deadline = time.monotonic() + HANG_SECONDS
-    while not any(folder.glob("metrics/*")) and time.monotonic() < deadline:
-        time.sleep(0.01)  # the sink's own thread opens its file
-    shutil.rmtree(folder / "metrics")
+    while not (folder / "metrics").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)  # the sink's own thread opens it
+    (folder / "metrics").rename(tmp_path / "moved")  # at once: the thread may be making a file
     (folder / "metrics").write_text("a file where the sink's folder was")
     for step in range(1, 4):
         run.log(step, {"loss": 1.0, f"other_{step}": 2.0})
