@@ -7,7 +7,7 @@ a minimum or a maximum, which a repetition does not change.
 
 from dataclasses import dataclass
 
-BUCKET_POINTS = 512  # consecutive points of an attempt that a row of `pixels` sums up
+BUCKET_POINTS = 128  # consecutive points of an attempt that a row of `pixels` sums up
 SCHEMA_VERSION = 1  # of the tables: a database of another one is refused
 
 
@@ -115,7 +115,7 @@ POINT_TABLE = Table(
         Column("value", "Float64", "value; NaN and infinities as logged", DELTA_CODEC),
     ),
     # A column of pixels reads its edges: small granules.
-    "ReplacingMergeTree ORDER BY (run, key, attempt, ordinal) SETTINGS index_granularity = 512,"
+    "ReplacingMergeTree ORDER BY (run, key, attempt, ordinal) SETTINGS index_granularity = 256,"
     " min_compress_block_size = 8192",
 )
 SERIES_TABLE = Table(
