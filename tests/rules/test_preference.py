@@ -24,6 +24,36 @@ def run(chosen, margin=(0.0, 2.0), **more):
     )
 
 
+def test_a_policy_that_no_longer_predicts_the_tokens_it_was_shown_is_a_warning():
+    finding = RULE.judge(run(course(-50, -80), outcome__accuracy=course(0.9, 0.5, spread=0.02)))
+    assert finding.severity is Severity.WARNING
+    assert any(e.startswith("token accuracy goes from 0.9") for e in finding.evidence)
+
+
+@pytest.mark.parametrize(
+    "accuracy",
+    [
+        course(0.9, 0.7, spread=0.02),  # a fifth less
+        course(0.9, 0.9, spread=0.3),  # noise alone
+        course(0.5, 0.9, spread=0.02),
+    ],
+)
+def test_trap_a_token_accuracy_that_falls_a_little_or_scatters_is_none(accuracy):
+    assert RULE.judge(run(course(-50, -80), outcome__accuracy=accuracy)).severity is Severity.NOTE
+
+
+def test_chosen_responses_of_several_times_their_nats_are_a_warning():
+    finding = RULE.judge(run(course(-5, -60)))
+    assert finding.severity is Severity.WARNING
+    assert any(e.startswith("a chosen response takes 5") for e in finding.evidence)
+
+
+def test_trap_responses_whose_length_differs_by_batch_are_none():
+    lengths = np.exp(made.noise(200, 9))
+    lengths[:3] = 0.3
+    assert RULE.judge(run(course(-5, -20) * lengths)).severity is Severity.NOTE
+
+
 def test_trap_a_chosen_likelihood_that_falls_is_a_note_where_no_evaluation_does():
     found = RULE.judge(run(course(-50, -80)))
     assert found.severity is Severity.NOTE

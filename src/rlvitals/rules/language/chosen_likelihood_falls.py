@@ -4,8 +4,10 @@
 The log-probability of chosen responses (held-out ones where they are logged) falls by more than a
 tenth of where it was, beyond its scatter, while the margin between chosen and rejected rises. A
 note: some of it is how the loss works, which only asks for the difference. A warning where an
-evaluation gets worse meanwhile (held-out accuracy, margin, loss), or the share of pairs that are
-ordered rightly does.
+evaluation gets worse meanwhile (held-out accuracy, margin, loss), the share of pairs that are
+ordered rightly does, or the policy no longer writes what it was given as an example: the token
+accuracy is below three quarters of its first point, or a chosen response takes five times as many
+nats as at first.
 
 ## Why it matters
 Probability that leaves both sides of a pair goes to texts that are in neither: the model may then
@@ -30,6 +32,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import ACCURACY as TOKEN_ACCURACY
+from rlvitals.metrics.catalogue.outcome import EVAL_ACCURACY as EVAL_TOKEN_ACCURACY
 from rlvitals.metrics.catalogue.preference import (
     ACCURACY,
     CHOSEN_LOGP,
@@ -52,6 +56,10 @@ MAX_CHOSEN_FALL = Threshold(
 )
 MIN_LOGP_POINTS = 10  # of the log-probability
 MIN_LOGP_ERRORS = 5.0  # standard errors of the difference between two fifths
+MIN_TOKEN_ACCURACY = 0.75  # x its first point, which is before most updates
+MIN_TOKEN_DEVIATIONS = 3.0  # standard deviations of one point
+MIN_NATS_RATIO = 5.0  # x the first nats of a chosen response; 0.4 to 2.2 in healthy runs
+FIRST_POINTS = 3  # of which the first nats are the median
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,7 @@ def _worse(trace: Trace) -> tuple[str, ...]:
         if course.first > 0 > course.last + MIN_LOGP_ERRORS * course.error:
             evaluations_used.append(HeldOut(EVAL_MARGIN.name, "", margin))
     sentences = tuple(sentence for e in evaluations_used if (sentence := worsens(trace, e)))
-    return sentences or _own_accuracy(trace)
+    return (*(sentences or _own_accuracy(trace)), *_token_accuracy(trace), *_many_nats(trace))
 
 
 def _own_accuracy(trace: Trace) -> tuple[str, ...]:
@@ -126,6 +134,34 @@ def _own_accuracy(trace: Trace) -> tuple[str, ...]:
     if course.first - course.last <= max(0.05, MIN_LOGP_ERRORS * course.error):
         return ()
     return (f"pairs ordered rightly fall from {course.first:.0%} to {course.last:.0%}",)
+
+
+def _token_accuracy(trace: Trace) -> tuple[str, ...]:
+    """Say that the policy predicts far fewer tokens of the responses than at its first point."""
+    sentences = []
+    for metric, prefix in ((TOKEN_ACCURACY, ""), (EVAL_TOKEN_ACCURACY, "held-out ")):
+        if not _enough(trace, metric.name):
+            continue
+        values = trace[metric.name].finite().values
+        first, last = float(values[0]), _course(trace[metric.name].finite()).last
+        noise = MIN_TOKEN_DEVIATIONS * (noise_sd(values) or 0.0)
+        if last < MIN_TOKEN_ACCURACY * first and first - last > noise:
+            sentences.append(f"{prefix}token accuracy goes from {first:.3g} to {last:.3g}")
+    return tuple(sentences)
+
+
+def _many_nats(trace: Trace) -> tuple[str, ...]:
+    """Say that a chosen response has become several times as unlikely, in nats."""
+    values = -trace[CHOSEN_LOGP.name].finite().values
+    width = max(1, len(values) // 5)  # as `_course`
+    first, last = float(np.median(values[:FIRST_POINTS])), float(np.mean(values[-width:]))
+    if first <= 0 or last < MIN_NATS_RATIO * first:
+        return ()
+    # Batches of short responses come first now and then.
+    noise = noise_sd(np.log(values[values > 0])) or 0.0
+    if math.log(last / first) <= MIN_TOKEN_DEVIATIONS * noise:
+        return ()
+    return (f"a chosen response takes {last:.3g} nats, {first:.3g} at first",)
 
 
 def _other_trends(trace: Trace) -> tuple[str, ...]:
