@@ -4,7 +4,8 @@ Each FOLDER holds one folder per run as `record_language_runs.py`, `record_rlhf_
 `record_scheduler_runs.py`, `record_systems_runs.py`, `record_rollout_runs.py` and
 `record_evaluated_runs.py` leave them; a `settings.json` whose `fault` is "none" or null says that a
 run is healthy. Its log goes to `faults/healthy/<folder>-<run>.<format>.zst`, a line about it to
-`faults/healthy/runs.jsonl`. A run that lost its reward on its own is left out, and named."""
+`faults/healthy/runs.jsonl`; lines of runs that are not in a FOLDER stay. A run that lost its reward
+on its own is left out, and named."""
 
 from __future__ import annotations
 
@@ -30,8 +31,10 @@ SAVED_REWARD = "rollout/reward_mean"  # of the series of saved rollouts
 
 def main(folders: list[str]) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
+    index = TARGET / "runs.jsonl"
+    kept = map(json.loads, index.read_text().splitlines()) if index.exists() else ()
+    lines = {row["file"]: row for row in kept}
     names: set[str] = set()
-    lines = []
     for run in (run for folder in folders for run in healthy(Path(folder))):
         log = log_of(run)
         name = f"{run.parent.name}-{run.name}{log.suffix}.zst"
@@ -44,9 +47,9 @@ def main(folders: list[str]) -> None:
         settings = json.loads((run / "settings.json").read_text())
         (TARGET / name).write_bytes(zstd.compress(log.read_bytes(), level=19))
         logged_settings = {key: settings[key] for key in TOLD if settings.get(key) is not None}
-        lines.append({"file": name, "settings": logged_settings, "made_by": settings["made_by"]})
-    lines.sort(key=lambda line: line["file"])
-    (TARGET / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        row = {"file": name, "settings": logged_settings, "made_by": settings["made_by"]}
+        lines[name] = row
+    index.write_text("".join(json.dumps(lines[name]) + "\n" for name in sorted(lines)))
     print(f"{len(lines)} runs, {sum(f.stat().st_size for f in TARGET.iterdir()):,} bytes")
 
 

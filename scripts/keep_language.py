@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,9 @@ TARGET = FAULTS / "language"
 INDEX = TARGET / "runs.jsonl"
 # What a tracker would not hold, or what says how the run was made.
 UNTRACKED = {"fault", "injected", "made_by", "name", "output_dir", "prompts", "group", "fails"}
-UNTRACKED |= {"form", "brief", "needs_call", "limit", "rate"}
+UNTRACKED |= {"form", "brief", "needs_call", "limit", "rate", "task"}
+UNTRACKED |= {"synced_every"}
+PREFERENCE = ("dpo", "orpo", "kto")
 NO_FAULT = {None, "", "none", "fast"}  # "fast": a learning rate that fails now and then
 TOOL_RUNS = ("asynchronous", "tools-")
 
@@ -78,8 +80,8 @@ def planned(recorder: str, name: str) -> dict[str, Any]:
     if recorder == "rlhf":
         return {**module.PPO, **run.config}
     kind = getattr(run, "mode", getattr(run, "trainer", "grpo"))
-    base = {"sft": "SFT", "dpo": "DPO"}.get(kind, "GRPO")
-    return {**getattr(module, base), **run.config}
+    base = kind.upper() if kind in {"sft", *PREFERENCE} else "GRPO"
+    return {**getattr(module, base), **run.config, "task": getattr(run, "task", "sums")}
 
 
 def line(recorder: str, run: str, file: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def line(recorder: str, run: str, file: str, settings: dict[str, Any]) -> dict[s
     return {
         "file": file,
         "trainer": trainer_of(recorder, str(settings.get("mode", "grpo"))),
-        "task": task_of(recorder, run, str(settings.get("mode", "grpo"))),
+        "task": task_of(recorder, run, settings),
         "fault": "" if fault in NO_FAULT else fault,
         "settings": {**tracked, **({} if rate is None else {"learning_rate": rate})},
         "made_by": settings["made_by"],
@@ -102,18 +104,18 @@ def trainer_of(recorder: str, mode: str) -> str:
     if recorder in {"charts", "rollouts", "rlhf", "systems"}:
         names = {"charts": "rlvitals", "rollouts": "own loop", "rlhf": "TRL PPO"}
         return names.get(recorder, "TRL GRPO, own sampler")
-    names = {"grpo": "TRL GRPO", "sft": "TRL SFT", "dpo": "TRL DPO"}
-    return names.get(mode, "TRL GRPO, one-sided")
+    return f"TRL {mode.upper()}" if mode in {"grpo", "sft", *PREFERENCE} else "TRL GRPO, one-sided"
 
 
-def task_of(recorder: str, run: str, mode: str) -> str:
+def task_of(recorder: str, run: str, settings: Mapping[str, Any]) -> str:
     """Name the task that the policy is asked."""
+    mode, pairs = settings.get("mode", "grpo"), settings.get("task", "sums")
     if recorder in {"charts", "rollouts"}:
         return {"charts": "charts", "rollouts": "word problems with a tool"}[recorder]
     if recorder == "systems":
         return "sums with a tool" if run.startswith(TOOL_RUNS) else "sums"
     if recorder == "evaluated":
-        return "pairs of sums" if mode == "dpo" else "held-out sums"
+        return f"pairs of {pairs}" if mode in PREFERENCE else "held-out sums"
     return "sums, taught" if mode == "sft" else "sums"
 
 

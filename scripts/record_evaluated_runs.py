@@ -1,10 +1,11 @@
-"""Record small real runs of TRL that are evaluated on held-out problems: GRPO and DPO.
+"""Record small real runs of TRL that are evaluated on held-out problems: GRPO and preferences.
 
     python scripts/record_evaluated_runs.py OUT NAME... | --all | --list
 
 Needs torch 2.13, trl 1.16, transformers 5; about 30 s a run on one thread. Each run leaves
 `OUT/<name>/trainer_state.json` as the trainer wrote it, `settings.json`, and a line in
-`OUT/SUMMARY.md`. Evaluation asks every single-digit sum that training never shows.
+`OUT/SUMMARY.md`. Evaluation asks every sum or difference of two digits that
+training never shows. Preference training is DPO, ORPO and KTO.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from __future__ import annotations
 import os
 
 os.environ.update(
-    OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1"
+    OMP_NUM_THREADS="1",
+    HF_HUB_OFFLINE="1",
+    TOKENIZERS_PARALLELISM="false",
+    TQDM_DISABLE="1",
+    TRL_EXPERIMENTAL_SILENCE="1",
 )
 
 import random
@@ -24,9 +29,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datasets import Dataset
-from tiny_language import EOS, keep_run, record_named, warm_folder, write_summary
-from transformers import set_seed
+from tiny_language import (
+    ANSWERS,
+    EOS,
+    POSSIBLE_ANSWERS,
+    keep_run,
+    record_named,
+    warm_folder,
+    write_summary,
+)
+from transformers import AutoModelForCausalLM, set_seed
 from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer
+from trl.experimental.kto import KTOConfig, KTOTrainer
+from trl.experimental.orpo import ORPOConfig, ORPOTrainer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +62,8 @@ SUMMARY = {
 }
 
 OFTEN = {"eval_steps": 4, "logging_steps": 2}
-HELD_OUT = 20  # of the hundred sums
+HELD_OUT = 20  # of the hundred pairs of digits
+OPERATORS = {"sums": "+", "differences": "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +75,8 @@ class Run:
     trainer: str = "grpo"
     seed: int = 0
     rewards: tuple[str, ...] = ("correct",)
-    shown: int = 100 - HELD_OUT  # different sums that training shows
+    task: str = "sums"
+    shown: int = 100 - HELD_OUT  # different problems that training shows
     mislabelled: float = 0.0  # share of pairs whose chosen answer is the wrong one
     config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -87,6 +104,9 @@ DPO = {
     "eval_steps": 10,
     "per_device_eval_batch_size": 80,
 }
+ORPO = {**DPO, "learning_rate": 3e-4}
+KTO = {**DPO}
+PREFERENCE = {"dpo": DPO, "orpo": ORPO, "kto": KTO}
 
 RUNS = (
     Run("grpo-evaluated-0"),
@@ -122,14 +142,71 @@ RUNS = (
         mislabelled=0.45,
         config={"learning_rate": 2e-3, "beta": 0.02},
     ),
+    *(
+        Run(
+            f"dpo-differences-{seed}",
+            trainer="dpo",
+            task="differences",
+            seed=seed,
+            config={"learning_rate": rate, "beta": beta},
+        )
+        for seed, (rate, beta) in enumerate(((1e-4, 0.1), (3e-4, 0.1), (3e-4, 0.5), (5e-5, 0.05)))
+    ),
+    *(
+        Run(f"{trainer}-{task}-{seed}", trainer=trainer, task=task, seed=seed, config=config)
+        for trainer in ("orpo", "kto")
+        for task in ("sums", "differences")
+        for seed, config in enumerate(({}, {"beta": 0.3}, {"lr_scheduler_type": "linear"}))
+    ),
+    Run(
+        "dpo-differences-lr-high",
+        fault="lr-high",
+        trainer="dpo",
+        task="differences",
+        config={"learning_rate": 6e-3},
+    ),
+    Run(
+        "dpo-differences-few-pairs",
+        fault="few-prompts",
+        trainer="dpo",
+        task="differences",
+        shown=8,
+        config={"learning_rate": 2e-3, "beta": 0.05},
+    ),
+    Run(
+        "dpo-differences-labels-noisy",
+        fault="labels-wrong",
+        trainer="dpo",
+        task="differences",
+        mislabelled=0.45,
+        config={"learning_rate": 1e-3, "beta": 0.05},
+    ),
+    Run("orpo-lr-high", fault="lr-high", trainer="orpo", config={"learning_rate": 2e-2}),
+    Run("orpo-labels-noisy", fault="labels-wrong", trainer="orpo", mislabelled=0.45),
+    Run("kto-lr-high", fault="lr-high", trainer="kto", config={"learning_rate": 1e-2}),
+    Run(
+        "kto-few-pairs",
+        fault="few-prompts",
+        trainer="kto",
+        shown=6,
+        config={**OFTEN, "learning_rate": 3e-3, "beta": 0.02},
+    ),
+    Run(
+        "kto-labels-noisy",
+        fault="labels-wrong",
+        trainer="kto",
+        mislabelled=0.45,
+        config={"learning_rate": 2e-3, "beta": 0.02},
+    ),
 )
 
 
-def sums(run: Run) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """Return the sums that training shows, repeated and shuffled, and those held out."""
+def examples(run: Run) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """Return the problems that training shows, repeated and shuffled, and those held out."""
     every = [(a, b) for a in range(10) for b in range(10)]
     random.Random(3).shuffle(every)
-    rows = [{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a, b in every]
+    sign = OPERATORS[run.task]
+    rows = [{"prompt": f"{a}{sign}{b}=", "answer": str(ANSWERS[sign](a, b))} for a, b in every]
     train_rows, held_out = rows[HELD_OUT:][: run.shown], rows[:HELD_OUT]
     copies = train_rows * (480 // len(train_rows))
     random.Random(run.seed).shuffle(copies)
@@ -149,23 +226,28 @@ def length(completions: list[str], **_: object) -> list[float]:
 REWARDS = {"correct": correct, "length": length}
 
 
-def pairs(rows: list[dict[str, str]], seed: int, mislabelled: float) -> Dataset:
-    """Pair the right sum with a wrong one."""
+def pairs(run: Run, rows: list[dict[str, str]], seed: int, mislabelled: float) -> Dataset:
+    """Pair the right answer with a wrong one; KTO gets the two as examples of their own."""
     dice = random.Random(seed)
-    examples = []
+    answers = [str(n) for n in POSSIBLE_ANSWERS[OPERATORS[run.task]]]
+    every: list[dict[str, Any]] = []
     for row in rows:
-        wrong = dice.choice([str(n) for n in range(19) if str(n) != row["answer"]])
+        wrong = dice.choice([answer for answer in answers if answer != row["answer"]])
         chosen, rejected = row["answer"] + EOS, wrong + EOS
         if dice.random() < mislabelled:
             chosen, rejected = rejected, chosen
-        examples.append({"prompt": row["prompt"], "chosen": chosen, "rejected": rejected})
-    return Dataset.from_list(examples)
+        if run.trainer == "kto":
+            every.append({"prompt": row["prompt"], "completion": chosen, "label": True})
+            every.append({"prompt": row["prompt"], "completion": rejected, "label": False})
+        else:
+            every.append({"prompt": row["prompt"], "chosen": chosen, "rejected": rejected})
+    return Dataset.from_list(every)
 
 
 def settings(run: Run, work: Path) -> dict[str, Any]:
     """Return the keyword arguments of the run's TRL configuration."""
     return {
-        **(DPO if run.trainer == "dpo" else GRPO),
+        **PREFERENCE.get(run.trainer, GRPO),
         "output_dir": str(work),
         "seed": run.seed,
         "logging_steps": 1,
@@ -182,13 +264,18 @@ def settings(run: Run, work: Path) -> dict[str, Any]:
 
 def make(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast) -> Any:
     """Build the trainer."""
-    train_rows, held_out = sums(run)
-    if run.trainer == "dpo":
-        return DPOTrainer(
-            model=str(base),
-            args=DPOConfig(**settings(run, work)),
-            train_dataset=pairs(train_rows, run.seed, run.mislabelled),
-            eval_dataset=pairs(held_out * 4, 99, 0.0),
+    train_rows, held_out = examples(run)
+    if run.trainer in PREFERENCE:
+        config, trainer = {
+            "dpo": (DPOConfig, DPOTrainer),
+            "orpo": (ORPOConfig, ORPOTrainer),
+            "kto": (KTOConfig, KTOTrainer),
+        }[run.trainer]
+        return trainer(
+            model=AutoModelForCausalLM.from_pretrained(base),
+            args=config(**settings(run, work)),
+            train_dataset=pairs(run, train_rows, run.seed, run.mislabelled),
+            eval_dataset=pairs(run, held_out * 4, 99, 0.0),
             processing_class=tok,
         )
     return GRPOTrainer(
@@ -203,9 +290,9 @@ def make(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast) -> Any:
 
 def record(run: Run, out: Path, bases: Path) -> None:
     """Train, keep the log, rewrite the summary."""
-    base, tok = warm_folder(bases / "half-wrong", **BASE)
+    base, tok = warm_folder(bases / run.task, **BASE, operator=OPERATORS[run.task])
     set_seed(run.seed)
-    keys = {**(DPO if run.trainer == "dpo" else GRPO), **run.config}
+    keys = {**PREFERENCE.get(run.trainer, GRPO), **run.config}
     packages = ", ".join(f"{name} {version(name)}" for name in ("trl", "transformers", "torch"))
     with tempfile.TemporaryDirectory() as scratch:
         trainer = make(run, Path(scratch), base, tok)
@@ -216,6 +303,7 @@ def record(run: Run, out: Path, bases: Path) -> None:
         facts = {
             **plain,
             "mode": run.trainer,
+            "task": run.task,
             "seed": run.seed,
             "fault": run.fault,
             "injected": False,

@@ -20,6 +20,7 @@ import json
 import random
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -39,6 +40,7 @@ from tiny_agent import (
 )
 
 import rlvitals
+from rlvitals.metrics.catalogue.sampler import KL as SAMPLER_KL
 from rlvitals.rollouts import rollout_index, series
 
 ONSET = 25  # the step at which a fault of the surroundings sets in
@@ -64,6 +66,9 @@ class Run:
     needs_call: bool = False  # only an answer after a call is paid
     fails: float = 0.0  # share of rollouts that fail and get no reward
     limit: int = REPLY_CHARACTERS
+    # Replies come from a sampler of its own, whose weights have 16 bits and are copied from the
+    # policy's each so many steps; 0: the policy itself samples, and no mismatch is logged.
+    synced_every: int = 0
 
 
 HEALTHY = (
@@ -79,6 +84,12 @@ HEALTHY = (
     *(Run(f"rollouts-healthy-short-{seed}", seed=seed, steps=30) for seed in (0, 1)),
     Run("rollouts-healthy-long", steps=120),
     Run("rollouts-healthy-cool", temperature=0.8),
+    *(Run(f"rollouts-sampler-{seed}", seed=seed, synced_every=1) for seed in range(6)),
+    *(Run(f"rollouts-sampler-lag-{seed}", seed=seed, synced_every=2) for seed in range(3)),
+    *(
+        Run(f"rollouts-sampler-slow-{seed}", seed=seed, synced_every=1, rate=3e-4)
+        for seed in range(3)
+    ),
 )
 FAULTS = (
     "form-alone",  # nothing but the form is paid
@@ -111,6 +122,8 @@ RUNS = (
         Run(f"rollouts-fast-{seed}", "fast", seed, steps=150, prompts=12, group=6, rate=2e-3)
         for seed in range(3)
     ),
+    Run("rollouts-never-synced", "weights-never-synced", synced_every=1000),
+    Run("rollouts-rarely-synced", "weights-rarely-synced", steps=100, synced_every=20),
     Run("rollouts-length-paid-long", "length-paid", rate=2e-3, steps=50, limit=260),
 )
 
@@ -153,8 +166,27 @@ def messages(reply: str) -> list[dict[str, object]]:
     return [*turns, {"role": "assistant", "content": text}]
 
 
-def train(run: Run, policy: Policy, recorded: rlvitals.Run) -> None:
-    """Train for the run's steps, and record the rollouts of each."""
+def rounded(policy: Policy) -> dict[str, torch.Tensor]:
+    """Return the weights as bfloat16 holds them."""
+    return {name: value.bfloat16().float() for name, value in policy.state_dict().items()}
+
+
+def sampler_kl(
+    sampler: Policy, log_probs: torch.Tensor, prompts: torch.Tensor, tokens: torch.Tensor
+) -> float:
+    """Estimate the KL from sampler to policy, nats a token (k3), from the sampled tokens."""
+    mask = tokens != NUMBER[PAD]
+    with torch.no_grad():
+        sampled = sampler.log_probs(prompts, tokens).gather(2, tokens[..., None])[..., 0]
+    gap = log_probs - sampled
+    return float(((gap.exp() - gap - 1) * mask).sum() / mask.sum())
+
+
+def train(run: Run, policy: Policy, recorded: rlvitals.Run) -> dict[int, float]:
+    """Train for the run's steps, and record the rollouts of each; return the sampler's KL."""
+    sampler, kl = policy, dict[int, float]()
+    if run.synced_every:
+        sampler = Policy()
     dice = random.Random(run.seed)
     torch.manual_seed(run.seed)
     optimiser = torch.optim.AdamW(policy.parameters(), lr=run.rate)
@@ -162,7 +194,9 @@ def train(run: Run, policy: Policy, recorded: rlvitals.Run) -> None:
         drawn = [problem(dice, leaks=run.fault == "answers-stated") for _ in range(run.prompts)]
         asked = [one for one in drawn for _ in range(run.group)]
         prompts = encode([one.prompt for one in asked], PROMPT_CHARACTERS, left=True)
-        tokens = policy.sample(prompts, run.temperature, run.limit)
+        if run.synced_every and step % run.synced_every == 0:
+            sampler.load_state_dict(rounded(policy))
+        tokens = sampler.sample(prompts, run.temperature, run.limit)
         replies = decode(tokens)
         share = FAILING if run.fault == "sandbox-fails" and step >= ONSET else run.fails
         fails = [dice.random() < share for _ in asked]
@@ -177,6 +211,8 @@ def train(run: Run, policy: Policy, recorded: rlvitals.Run) -> None:
         advantages = differences / (spread + 0.05)
         log_probs = policy.log_probs(prompts, tokens)
         chosen = log_probs.gather(2, tokens[..., None])[..., 0]
+        if run.synced_every:
+            kl[step] = sampler_kl(sampler, chosen.detach(), prompts, tokens)
         mask = tokens != NUMBER[PAD]
         loss = -(chosen * mask * advantages.view(-1, 1)).sum() / mask.sum()
         optimiser.zero_grad()
@@ -211,17 +247,21 @@ def train(run: Run, policy: Policy, recorded: rlvitals.Run) -> None:
                 for n, (one, (text, ended)) in enumerate(zip(asked, replies, strict=True))
             ],
         )
+    return kl
 
 
-def write_series(folder: Path) -> None:
-    """Write what rlvitals counts in a run's rollouts as `series.csv`, a row for each step."""
+def write_series(folder: Path, kl: Mapping[int, float]) -> None:
+    """Write what rlvitals counts in a run's rollouts as `series.csv`, and the sampler's KL."""
     columns = series.to_log(rollout_index.read(folder)).series
     rows: dict[int, dict[str, float]] = {}
     for key, column in columns.items():
         for step, value in zip(column.steps.tolist(), column.values.tolist(), strict=True):
             rows.setdefault(step, {})[key] = round(value, 5)
+    for step, value in kl.items():
+        rows[step][SAMPLER_KL.name] = float(f"{value:.4g}")
     with (folder / "series.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["step", *columns], lineterminator="\n", restval="")
+        keys = ["step", *columns, *([SAMPLER_KL.name] if kl else [])]
+        writer = csv.DictWriter(file, keys, lineterminator="\n", restval="")
         writer.writeheader()
         writer.writerows({"step": step, **rows[step]} for step in sorted(rows))
 
@@ -234,8 +274,8 @@ def record(run: Run, out: Path, base: Policy) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     settings = {"mode": "grpo", "num_generations": run.group}
     with rlvitals.start(folder, settings=settings) as recorded:
-        train(run, policy, recorded)
-    write_series(folder)
+        kl = train(run, policy, recorded)
+    write_series(folder, kl)
     kept = {
         **asdict(run),
         **settings,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 PAD, EOS, BOS, UNKNOWN = "<pad>", "<eos>", "<bos>", "<unk>"
 LETTERS = "0123456789+-*=?.,:; abcdefghijklmnopqrstuvwxyz"
 PROMPT_TOKENS = 4  # "3+4="
+ANSWERS = {"+": int.__add__, "-": int.__sub__}
+POSSIBLE_ANSWERS = {"+": range(19), "-": range(-9, 10)}  # of two digits
 LARGEST_FILE = 200_000  # bytes: recorded runs are shipped with the tests
 
 
@@ -67,20 +69,27 @@ def untrained(tok: PreTrainedTokenizerFast, seed: int = 0) -> Qwen2ForCausalLM:
     return Qwen2ForCausalLM(config(tok))
 
 
-def problems(count: int, seed: int, offset: int = 0) -> list[dict[str, str]]:
-    """Single-digit sums. An `offset` of 100 asks for answers that no warm start has ever seen."""
+def problems(count: int, seed: int, offset: int = 0, operator: str = "+") -> list[dict[str, str]]:
+    """Sums or differences of two digits.
+
+    An `offset` of 100 asks for answers that no warm start has ever seen.
+    """
     dice = random.Random(seed)
     pairs = [(dice.randint(0, 9), dice.randint(0, 9)) for _ in range(count)]
-    return [{"prompt": f"{a}+{b}=", "answer": str(a + b + offset)} for a, b in pairs]
+    return [
+        {"prompt": f"{a}{operator}{b}=", "answer": str(ANSWERS[operator](a, b) + offset)}
+        for a, b in pairs
+    ]
 
 
-def warm_start(
+def warm_start(  # noqa: PLR0913
     model: Qwen2ForCausalLM,
     tok: PreTrainedTokenizerFast,
     *,
     steps: int = 500,
     wrong: float = 0.5,
     ending: str = EOS,
+    operator: str = "+",
 ) -> float:
     """Teach the form of an answer with a share of `wrong` labels, so that RL has room.
 
@@ -92,9 +101,10 @@ def warm_start(
     model.train()
     loss = torch.tensor(0.0)
     for _ in range(steps):
-        rows = problems(64, dice.randint(0, 10**9))
+        rows = problems(64, dice.randint(0, 10**9), operator=operator)
         answers = [
-            row["answer"] if dice.random() > wrong else str(dice.randint(0, 18)) for row in rows
+            row["answer"] if dice.random() > wrong else str(dice.choice(POSSIBLE_ANSWERS[operator]))
+            for row in rows
         ]
         texts = [row["prompt"] + a + ending for row, a in zip(rows, answers, strict=True)]
         batch = tok(texts, return_tensors="pt", padding=True, padding_side="right")
@@ -108,13 +118,18 @@ def warm_start(
 
 
 def warm_folder(
-    folder: Path, *, steps: int = 500, wrong: float = 0.5, ending: str = EOS
+    folder: Path,
+    *,
+    steps: int = 500,
+    wrong: float = 0.5,
+    ending: str = EOS,
+    operator: str = "+",
 ) -> tuple[Path, PreTrainedTokenizerFast]:
     """Save a warm-started model and its tokenizer in `folder`, once."""
     tok = tokenizer()
     if not (folder / "config.json").exists():
         model = untrained(tok)
-        warm_start(model, tok, steps=steps, wrong=wrong, ending=ending)
+        warm_start(model, tok, steps=steps, wrong=wrong, ending=ending, operator=operator)
         model.save_pretrained(folder)
         tok.save_pretrained(folder)
     return folder, tok
