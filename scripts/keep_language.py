@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,13 @@ TOOL_RUNS = ("asynchronous", "tools-")
 def main(folders: list[str]) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
     lines = read_index()
-    healthy_runs = {row["file"]: row for row in healthy_lines()}
-    lines |= healthy_runs
+    lines |= {row["file"]: row for row in healthy_lines(lines)}
     for folder in map(Path, folders):
         for place in sorted(folder.glob("*/settings.json")):
             settings = json.loads(place.read_text())
             log = log_of(place.parent)
             name = f"{folder.name}-{place.parent.name}{log.suffix}.zst"
-            if f"../healthy/{name}" in healthy_runs or settings.get("fault") == "fast":
+            if f"../healthy/{name}" in lines or settings.get("fault") == "fast":
                 continue
             (TARGET / name).write_bytes(zstd.compress(log.read_bytes(), level=19))
             lines[name] = line(folder.name, place.parent.name, name, settings)
@@ -58,11 +57,11 @@ def read_index() -> dict[str, dict[str, Any]]:
     return {row["file"]: row for row in rows}
 
 
-def healthy_lines() -> Iterator[dict[str, Any]]:
-    """Yield a line for each healthy run of a language model that is kept elsewhere."""
+def healthy_lines(known: Container[str]) -> Iterator[dict[str, Any]]:
+    """Yield a line for each healthy run of a language model that has none yet."""
     for row in map(json.loads, (FAULTS / "healthy" / "runs.jsonl").read_text().splitlines()):
         recorder, _, rest = row["file"].partition("-")
-        if recorder != "scheduler":
+        if recorder != "scheduler" and f"../healthy/{row['file']}" not in known:
             run = rest.removesuffix(".zst").removesuffix(".json").removesuffix(".csv")
             settings = {**planned(recorder, run), **row["settings"], "made_by": row["made_by"]}
             yield line(recorder, run, f"../healthy/{row['file']}", settings)

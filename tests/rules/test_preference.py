@@ -48,6 +48,14 @@ def test_chosen_responses_of_several_times_their_nats_are_a_warning():
     assert any(e.startswith("a chosen response takes 5") for e in finding.evidence)
 
 
+def test_a_policy_that_is_lost_within_the_first_updates_is_a_warning_whatever_the_margin_does():
+    chosen = np.r_[-5.0, -5.5, -5.2, course(-60, -60, 197)]
+    finding = RULE.judge(run(chosen, margin=(0.0, 0.0)))
+    assert finding.severity is Severity.WARNING
+    assert finding.summary.startswith("the policy no longer writes")
+    assert finding.observed == pytest.approx(-60, rel=0.02)
+
+
 def test_trap_responses_whose_length_differs_by_batch_are_none():
     lengths = np.exp(made.noise(200, 9))
     lengths[:3] = 0.3

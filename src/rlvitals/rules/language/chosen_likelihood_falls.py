@@ -4,8 +4,8 @@
 The log-probability of chosen responses (held-out ones where they are logged) falls by more than a
 tenth of where it was, beyond its scatter, while the margin between chosen and rejected rises. A
 note: some of it is how the loss works, which only asks for the difference. A warning where an
-evaluation gets worse meanwhile (held-out accuracy, margin, loss), the share of pairs that are
-ordered rightly does, or the policy no longer writes what it was given as an example: the token
+evaluation gets worse meanwhile (held-out accuracy of pairs, margin, loss), the share of pairs that
+are ordered rightly does, or the policy no longer writes what it was given as an example: the token
 accuracy is below three quarters of its first point, or a chosen response takes five times as many
 nats as at first.
 
@@ -28,6 +28,7 @@ were not written by the model itself start unlikely and may stay so.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +58,7 @@ MAX_CHOSEN_FALL = Threshold(
 MIN_LOGP_POINTS = 10  # of the log-probability
 MIN_LOGP_ERRORS = 5.0  # standard errors of the difference between two fifths
 MIN_TOKEN_ACCURACY = 0.75  # x its first point, which is before most updates
-MIN_TOKEN_DEVIATIONS = 3.0  # standard deviations of one point
+MIN_DEVIATIONS = 3.0  # standard deviations of one point
 MIN_NATS_RATIO = 5.0  # x the first nats of a chosen response; 0.4 to 2.2 in healthy runs
 FIRST_POINTS = 3  # of which the first nats are the median
 
@@ -72,6 +73,16 @@ class Course:
     best_step: int  # step of the best block
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A number that shows that the policy no longer writes what it was shown."""
+
+    metric: str
+    sentence: str
+    observed: float
+    bound: Bound
+
+
 def check(trace: Trace) -> Answer:
     """Compare the first and the last fifth; then ask the evaluations how bad that is."""
     name = next(
@@ -81,12 +92,12 @@ def check(trace: Trace) -> Answer:
     if name is None:
         return Undecided("log-probabilities of chosen responses are too few", (CHOSEN_LOGP.name,))
     logp, margin = _course(trace[name].finite()), _course(trace[MARGIN.name].finite())
-    if logp.first >= 0 or margin.last - margin.first <= MIN_LOGP_ERRORS * margin.error:
-        return Clear()
+    losses = (*_token_accuracy(trace), *_many_nats(trace))
     drop, limit = logp.first - logp.last, MAX_CHOSEN_FALL.on(trace) * abs(logp.first)
-    if drop <= max(limit, MIN_LOGP_ERRORS * logp.error):
-        return Clear()
-    worse = _worse(trace)
+    falls = logp.first < 0 and drop > max(limit, MIN_LOGP_ERRORS * logp.error)
+    if not falls or margin.last - margin.first <= MIN_LOGP_ERRORS * margin.error:
+        return _lost(trace, losses) if losses else Clear()
+    worse = (*_worse(trace), *(loss.sentence for loss in losses))
     prefix = "held-out " if name == EVAL_CHOSEN_LOGP.name else ""
     return Finding(
         f"{prefix}chosen responses become less likely, {logp.first:.3g} to {logp.last:.3g} nats, "
@@ -99,6 +110,22 @@ def check(trace: Trace) -> Answer:
         bound=Bound(logp.first - limit, f"{MAX_CHOSEN_FALL.on(trace):.0%} below where it was"),
         evidence=(*_other_trends(trace), *worse),
         counter=() if worse else ("no evaluation is seen to get worse",),
+    )
+
+
+def _lost(trace: Trace, losses: tuple[Loss, ...]) -> Finding:
+    """Tell of a policy that was lost before the first fifth was over."""
+    loss, *others = losses
+    series = trace[loss.metric].finite()
+    return Finding(
+        f"the policy no longer writes the responses that it was shown: {loss.sentence}",
+        severity=Severity.WARNING,
+        metric=loss.metric,
+        began=int(series.steps[0]),
+        ended=int(series.steps[-1]),
+        observed=loss.observed,
+        bound=loss.bound,
+        evidence=(*(other.sentence for other in others), *_other_trends(trace)),
     )
 
 
@@ -116,7 +143,12 @@ def _course(series: Series) -> Course:
 
 
 def _worse(trace: Trace) -> tuple[str, ...]:
-    evaluations_used = [e for e in evaluations(trace) if len(e.series) >= MIN_LOGP_POINTS]
+    evaluations_used = [
+        e
+        for e in evaluations(trace)
+        # The token accuracy falls a little where the loss asks for a difference alone.
+        if len(e.series) >= MIN_LOGP_POINTS and e.name != EVAL_TOKEN_ACCURACY.name
+    ]
     # The margin has no scale of its own; its sign says who is ahead.
     if _enough(trace, EVAL_MARGIN.name):
         margin = trace[EVAL_MARGIN.name].finite()
@@ -124,7 +156,7 @@ def _worse(trace: Trace) -> tuple[str, ...]:
         if course.first > 0 > course.last + MIN_LOGP_ERRORS * course.error:
             evaluations_used.append(HeldOut(EVAL_MARGIN.name, "", margin))
     sentences = tuple(sentence for e in evaluations_used if (sentence := worsens(trace, e)))
-    return (*(sentences or _own_accuracy(trace)), *_token_accuracy(trace), *_many_nats(trace))
+    return sentences or _own_accuracy(trace)
 
 
 def _own_accuracy(trace: Trace) -> tuple[str, ...]:
@@ -136,32 +168,32 @@ def _own_accuracy(trace: Trace) -> tuple[str, ...]:
     return (f"pairs ordered rightly fall from {course.first:.0%} to {course.last:.0%}",)
 
 
-def _token_accuracy(trace: Trace) -> tuple[str, ...]:
-    """Say that the policy predicts far fewer tokens of the responses than at its first point."""
-    sentences = []
+def _token_accuracy(trace: Trace) -> Iterator[Loss]:
+    """Find a policy that predicts far fewer tokens of the responses than at its first point."""
     for metric, prefix in ((TOKEN_ACCURACY, ""), (EVAL_TOKEN_ACCURACY, "held-out ")):
         if not _enough(trace, metric.name):
             continue
         values = trace[metric.name].finite().values
         first, last = float(values[0]), _course(trace[metric.name].finite()).last
-        noise = MIN_TOKEN_DEVIATIONS * (noise_sd(values) or 0.0)
+        noise = MIN_DEVIATIONS * (noise_sd(values) or 0.0)
         if last < MIN_TOKEN_ACCURACY * first and first - last > noise:
-            sentences.append(f"{prefix}token accuracy goes from {first:.3g} to {last:.3g}")
-    return tuple(sentences)
+            sentence = f"{prefix}token accuracy goes from {first:.3g} to {last:.3g}"
+            bound = Bound(MIN_TOKEN_ACCURACY * first, f"{MIN_TOKEN_ACCURACY:g} x its first point")
+            yield Loss(metric.name, sentence, last, bound)
 
 
-def _many_nats(trace: Trace) -> tuple[str, ...]:
-    """Say that a chosen response has become several times as unlikely, in nats."""
-    values = -trace[CHOSEN_LOGP.name].finite().values
-    width = max(1, len(values) // 5)  # as `_course`
-    first, last = float(np.median(values[:FIRST_POINTS])), float(np.mean(values[-width:]))
-    if first <= 0 or last < MIN_NATS_RATIO * first:
-        return ()
+def _many_nats(trace: Trace) -> Iterator[Loss]:
+    """Find chosen responses that take several times their first nats."""
+    series = trace[CHOSEN_LOGP.name].finite()
+    first, last = float(np.median(series.values[:FIRST_POINTS])), _course(series).last
+    if first >= 0 or last > MIN_NATS_RATIO * first:
+        return
     # Batches of short responses come first now and then.
-    noise = noise_sd(np.log(values[values > 0])) or 0.0
-    if math.log(last / first) <= MIN_TOKEN_DEVIATIONS * noise:
-        return ()
-    return (f"a chosen response takes {last:.3g} nats, {first:.3g} at first",)
+    noise = noise_sd(np.log(-series.values[series.values < 0])) or 0.0
+    if math.log(last / first) > MIN_DEVIATIONS * noise:
+        sentence = f"a chosen response takes {-last:.3g} nats, {-first:.3g} at first"
+        bound = Bound(MIN_NATS_RATIO * first, f"{MIN_NATS_RATIO:g} x its first points")
+        yield Loss(CHOSEN_LOGP.name, sentence, last, bound)
 
 
 def _other_trends(trace: Trace) -> tuple[str, ...]:
