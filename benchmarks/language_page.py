@@ -21,11 +21,12 @@ They are kept in `faults/language` and `faults/healthy`; scripts train them anew
 `record_rlhf_runs.py`, `record_chart_runs.py`, `record_rollout_runs.py`), and
 `benchmarks/language_tier.py --write` writes this section.
 
-- **Runs.** TRL's GRPO, supervised, preference and PPO trainers, GRPO beside a sampler of its own
-  whose weights are late, partial, mixed, drifting or without the adapter, our own trainer on
-  charts, and a loop of its own whose rollouts are saved and call a tool. The models are tiny (a
-  Qwen2 of about 130,000 weights for most of TRL's, an Idefics3 of 210,000 for charts) and learn
-  sums, charts and word problems.
+- **Runs.** TRL's GRPO, supervised, preference (DPO, ORPO, KTO) and PPO trainers, GRPO beside a
+  sampler of its own whose weights are late, partial, mixed, drifting or without the adapter, our
+  own trainer on charts, and a loop of its own whose rollouts are saved and call a tool, with a
+  sampler of its own in some runs. The models are tiny (a Qwen2 of about 130,000 weights for most
+  of TRL's, an Idefics3 of 210,000 for charts) and learn sums, differences, charts and word
+  problems.
 - **Broken** is a run whose mechanism is broken by construction, or whose last rewards are below
   those of every healthy run of its trainer and task; the other {benign} runs with a fault are
   benign. The last rewards are the mean of the last tenth of the log: of the reward or score, else
@@ -39,8 +40,9 @@ They are kept in `faults/language` and `faults/healthy`; scripts train them anew
   that count. The limits of the rules are the same in each fold.
 - **What is not blind.** Most rules for language runs were written with runs of these scripts in
   view, so a fold tells whether a rule holds elsewhere, not how often it is right on faults that
-  nobody thought of. The first look at the {new} runs of the faults that were added last named
-  {first_look}. Real runs (`faults/real/README.md`) are the other test.
+  nobody thought of. What makes `chosen-likelihood-falls` a warning was written with all 11 broken
+  runs of preference training in view. The first look at the {new} runs of the faults that were
+  added last named {first_look}. Real runs (`faults/real/README.md`) are the other test.
 - **What tiny models on a CPU cannot show.** Routing that differs between trainer and sampler over
   many layers of experts, FP8 and other quantised kernels, answers of thousands of tokens (their
   truncation, their staleness and their drift), several ranks, and base models that know the test.

@@ -59,7 +59,7 @@ def log_of(run: Path) -> Path:
 
 
 def lost(log: Path) -> bool:
-    """Tell a run that failed on its own: its reward at the end is below what it began with."""
+    """Tell a run that failed on its own: its last third earned less than its first."""
     if log.suffix == ".json":
         rows = json.loads(log.read_text())["log_history"]
         paid = [row["reward"] for row in rows if isinstance(row.get("reward"), int | float)]
@@ -68,8 +68,8 @@ def lost(log: Path) -> bool:
             paid = [float(row.get(SAVED_REWARD) or "nan") for row in csv.DictReader(file)]
         if not all(map(isfinite, paid)):  # a table without rollouts
             return False
-    tenth = max(len(paid) // 10, 1)
-    return len(paid) >= 10 and mean(paid[-tenth:]) < mean(paid[:tenth])
+    third = max(len(paid) // 3, 1)
+    return len(paid) >= 10 and mean(paid[-third:]) < mean(paid[:third])
 
 
 def healthy(folder: Path) -> Iterator[Path]:

@@ -18,6 +18,7 @@ from rlvitals.metrics.catalogue.outcome import (
 )
 from rlvitals.metrics.catalogue.preference import ACCURACY as PAIRS
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY as EVAL_PAIRS
+from rlvitals.metrics.catalogue.preference import MARGIN as PAIRS_MARGIN
 from rlvitals.metrics.catalogue.reward import COMPONENT, EVAL_COMPONENT
 from rlvitals.metrics.catalogue.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
 from rlvitals.rules.answers import isolate_outcome
@@ -68,7 +69,10 @@ class HeldOut:
 def evaluations(trace: Trace) -> list[HeldOut]:
     """List the evaluations with enough points, those that training measures as well first."""
     supervised = trace.profile is Profile.SUPERVISED
-    pairs = [(n, twin) for n, twin in EVALUATION_PAIRS if n != EVAL_LOSS.name or supervised]
+    ignored = set() if supervised else {EVAL_LOSS.name}
+    if PAIRS_MARGIN.name in trace:  # the loss of pairs asks for a difference, not for tokens
+        ignored.add(EVAL_ACCURACY.name)
+    pairs = [(n, twin) for n, twin in EVALUATION_PAIRS if n not in ignored]
     pairs += [
         (f"{EVAL_COMPONENT.name}/{suffix}", f"{COMPONENT.name}/{suffix}")
         for suffix in trace.family(EVAL_COMPONENT.name)

@@ -143,12 +143,7 @@ def _course(series: Series) -> Course:
 
 
 def _worse(trace: Trace) -> tuple[str, ...]:
-    evaluations_used = [
-        e
-        for e in evaluations(trace)
-        # The token accuracy falls a little where the loss asks for a difference alone.
-        if len(e.series) >= MIN_LOGP_POINTS and e.name != EVAL_TOKEN_ACCURACY.name
-    ]
+    evaluations_used = [e for e in evaluations(trace) if len(e.series) >= MIN_LOGP_POINTS]
     # The margin has no scale of its own; its sign says who is ahead.
     if _enough(trace, EVAL_MARGIN.name):
         margin = trace[EVAL_MARGIN.name].finite()
