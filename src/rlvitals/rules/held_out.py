@@ -69,10 +69,10 @@ class HeldOut:
 def evaluations(trace: Trace) -> list[HeldOut]:
     """List the evaluations with enough points, those that training measures as well first."""
     supervised = trace.profile is Profile.SUPERVISED
-    ignored = set() if supervised else {EVAL_LOSS.name}
+    exclusions = set() if supervised else {EVAL_LOSS.name}
     if PAIRS_MARGIN.name in trace:  # the loss of pairs asks for a difference, not for tokens
-        ignored.add(EVAL_ACCURACY.name)
-    pairs = [(n, twin) for n, twin in EVALUATION_PAIRS if n not in ignored]
+        exclusions.add(EVAL_ACCURACY.name)
+    pairs = [(n, twin) for n, twin in EVALUATION_PAIRS if n not in exclusions]
     pairs += [
         (f"{EVAL_COMPONENT.name}/{suffix}", f"{COMPONENT.name}/{suffix}")
         for suffix in trace.family(EVAL_COMPONENT.name)

@@ -74,7 +74,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class Collapse:
     """A number that shows that the policy no longer writes what it was shown."""
 
     metric: str
@@ -92,12 +92,12 @@ def check(trace: Trace) -> Answer:
     if name is None:
         return Undecided("log-probabilities of chosen responses are too few", (CHOSEN_LOGP.name,))
     logp, margin = _course(trace[name].finite()), _course(trace[MARGIN.name].finite())
-    losses = (*_token_accuracy(trace), *_many_nats(trace))
+    collapses = (*_token_accuracy(trace), *_many_nats(trace))
     drop, limit = logp.first - logp.last, MAX_CHOSEN_FALL.on(trace) * abs(logp.first)
     falls = logp.first < 0 and drop > max(limit, MIN_LOGP_ERRORS * logp.error)
     if not falls or margin.last - margin.first <= MIN_LOGP_ERRORS * margin.error:
-        return _lost(trace, losses) if losses else Clear()
-    worse = (*_worse(trace), *(loss.sentence for loss in losses))
+        return _collapse_finding(trace, collapses) if collapses else Clear()
+    worse = (*_worse(trace), *(collapse.sentence for collapse in collapses))
     prefix = "held-out " if name == EVAL_CHOSEN_LOGP.name else ""
     return Finding(
         f"{prefix}chosen responses become less likely, {logp.first:.3g} to {logp.last:.3g} nats, "
@@ -113,19 +113,19 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _lost(trace: Trace, losses: tuple[Loss, ...]) -> Finding:
-    """Tell of a policy that was lost before the first fifth was over."""
-    loss, *others = losses
-    series = trace[loss.metric].finite()
+def _collapse_finding(trace: Trace, collapses: tuple[Collapse, ...]) -> Finding:
+    """Report a policy that collapsed before the first fifth was over."""
+    collapse = collapses[0]
+    series = trace[collapse.metric].finite()
     return Finding(
-        f"the policy no longer writes the responses that it was shown: {loss.sentence}",
+        f"the policy no longer writes the responses that it was shown: {collapse.sentence}",
         severity=Severity.WARNING,
-        metric=loss.metric,
+        metric=collapse.metric,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
-        observed=loss.observed,
-        bound=loss.bound,
-        evidence=(*(other.sentence for other in others), *_other_trends(trace)),
+        observed=collapse.observed,
+        bound=collapse.bound,
+        evidence=(*(each.sentence for each in collapses[1:]), *_other_trends(trace)),
     )
 
 
@@ -163,7 +163,7 @@ def _own_accuracy(trace: Trace) -> tuple[str, ...]:
     return (f"pairs ordered rightly fall from {course.first:.0%} to {course.last:.0%}",)
 
 
-def _token_accuracy(trace: Trace) -> Iterator[Loss]:
+def _token_accuracy(trace: Trace) -> Iterator[Collapse]:
     """Find a policy that predicts far fewer tokens of the responses than at its first point."""
     for metric, prefix in ((TOKEN_ACCURACY, ""), (EVAL_TOKEN_ACCURACY, "held-out ")):
         if not _enough(trace, metric.name):
@@ -174,10 +174,10 @@ def _token_accuracy(trace: Trace) -> Iterator[Loss]:
         if last < MIN_TOKEN_ACCURACY * first and first - last > noise:
             sentence = f"{prefix}token accuracy goes from {first:.3g} to {last:.3g}"
             bound = Bound(MIN_TOKEN_ACCURACY * first, f"{MIN_TOKEN_ACCURACY:g} x its first point")
-            yield Loss(metric.name, sentence, last, bound)
+            yield Collapse(metric.name, sentence, last, bound)
 
 
-def _many_nats(trace: Trace) -> Iterator[Loss]:
+def _many_nats(trace: Trace) -> Iterator[Collapse]:
     """Find chosen responses that take several times their first nats."""
     series = trace[CHOSEN_LOGP.name].finite()
     first, last = float(np.median(series.values[:FIRST_POINTS])), _course(series).last
@@ -188,7 +188,7 @@ def _many_nats(trace: Trace) -> Iterator[Loss]:
     if math.log(last / first) > MIN_DEVIATIONS * noise:
         sentence = f"a chosen response takes {-last:.3g} nats, {-first:.3g} at first"
         bound = Bound(MIN_NATS_RATIO * first, f"{MIN_NATS_RATIO:g} x its first points")
-        yield Loss(CHOSEN_LOGP.name, sentence, last, bound)
+        yield Collapse(CHOSEN_LOGP.name, sentence, last, bound)
 
 
 def _other_trends(trace: Trace) -> tuple[str, ...]:
