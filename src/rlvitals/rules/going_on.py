@@ -19,8 +19,6 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.types import Trace
 
 MAX_LIVE_SILENCE_S = 600.0  # seconds: a log that grew more recently belongs to a live run
-# Of the budget: with a longer logging interval the last row proves no end.
-MAX_INTERVAL_SHARE = 0.05
 GRACE_UPDATES = 10  # updates since the first
 # Logged from the first update on.
 UPDATE_METRICS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)
@@ -53,7 +51,8 @@ def reaches_budget(trace: Trace) -> bool:
     if trace.budget is None:
         return False
     total, last = trace.budget.steps, trace.last_step
-    if last >= total or last < (1 - MAX_INTERVAL_SHARE) * total:
+    # With a logging interval of more than a twentieth the last row proves no end.
+    if last >= total or last < 0.95 * total:
         return last >= total
     rows = max((np.unique(series.steps) for series in trace.series.values()), key=len)
     interval = float(np.median(np.diff(rows))) if len(rows) > 1 else 0.0

@@ -60,7 +60,6 @@ MIN_LOGP_ERRORS = 5.0  # standard errors of the difference between two fifths
 MIN_TOKEN_ACCURACY = 0.75  # x its first point, which is before most updates
 MIN_DEVIATIONS = 3.0  # standard deviations of one point
 MIN_NATS_RATIO = 5.0  # x the first nats of a chosen response; 0.4 to 2.2 in healthy runs
-FIRST_POINTS = 3  # of which the first nats are the median
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +179,7 @@ def _token_accuracy(trace: Trace) -> Iterator[Collapse]:
 def _many_nats(trace: Trace) -> Iterator[Collapse]:
     """Find chosen responses that take several times their first nats."""
     series = trace[CHOSEN_LOGP.name].finite()
-    first, last = float(np.median(series.values[:FIRST_POINTS])), _course(series).last
+    first, last = float(np.median(series.values[:3])), _course(series).last
     if first >= 0 or last > MIN_NATS_RATIO * first:
         return
     # Batches of short responses come first now and then.

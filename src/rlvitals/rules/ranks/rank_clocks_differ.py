@@ -33,7 +33,6 @@ CLOCK_OFFSET = Threshold(
 )
 MIN_CLOCK_RANKS, MIN_CLOCK_STEPS = 3, 20
 IN_STEP_SCATTER = 0.3  # scatter of a rank's own times between rows, x that of the ranks' median
-STEPS_APART = 2  # x the median time between rows
 STEADY_SHARE = 0.5  # x the offset: the most that it may change
 
 
@@ -48,7 +47,7 @@ def check(trace: Trace) -> Answer:
     typical = np.median(offsets, axis=1)
     row = int(np.abs(typical).argmax())
     between = np.median(np.diff(times, axis=1), axis=0)
-    limit = float(max(CLOCK_OFFSET.on(trace), STEPS_APART * np.median(between)))
+    limit = float(max(CLOCK_OFFSET.on(trace), 2 * np.median(between)))
     if abs(typical[row]) <= limit:
         return Clear()
     if np.ptp(offsets[row]) > STEADY_SHARE * abs(typical[row]) or not _in_step(times[row], between):
