@@ -132,6 +132,23 @@ def test_how_often_gradients_jump_and_the_outcome_decide(count, outcome, severit
     assert EXPLOSION.judge(jumping(count, outcome)).severity is severity
 
 
+@pytest.mark.parametrize(
+    ("peak", "count", "is_told"),
+    [
+        (40.0, 3, True),
+        (40.0, 2, False),
+        (6.0, 3, False),  # twice its first points
+        (0.3, 20, False),  # many times what it had come down to
+    ],
+)
+def test_a_supervised_loss_far_above_its_first_points_is_evidence(peak, count, is_told):
+    loss = with_(np.geomspace(3.0, 0.01, 120), 60 + np.arange(count), peak)
+    norms = with_(some(), 60 + 3 * np.arange(3), 50.0)
+    run = made.trace(Profile.SUPERVISED, optimiser__grad_norm=norms, optimiser__loss=loss)
+    sentence = "the loss reaches 40, from 2.73 in its first five points"
+    assert (sentence in EXPLOSION.judge(run).evidence) is is_told
+
+
 def test_gradients_below_the_clip_limit_do_not_explode():
     assert isinstance(EXPLOSION.judge(jumping(3, made.flat(), {"max_grad_norm": 60.0})), Clear)
 

@@ -3,8 +3,8 @@
 ## What it sees
 `optimiser/grad_norm` (before clipping) above 10 x the median of the 50 points before, and above
 the run's `max_grad_norm` where one is set. Three such points within 20 count by the outcome:
-error where it falls, warning where it is flat or a supervised loss grew, else a note; fewer are
-a note. A norm that is 10 x
+error where it falls, warning where it is flat or a supervised loss grew (by half in what follows,
+or to ten times its first points), else a note; fewer are a note. A norm that is 10 x
 its start's level over the last 20 points counts as well, however slowly it rose. Zeros, updates
 without a signal, are no baseline. Jumps no higher than the 95th percentile of all points before
 them are none while the outcome gets better: it is their median that fell. Where most groups have
@@ -160,8 +160,12 @@ def _describe_loss_growth(trace: Trace, onset_step: int) -> str:
     loss = trace.get(LOSS.name)
     if trace.profile is not Profile.SUPERVISED or loss is None:
         return ""
+    since = loss.since(onset_step).finite().values
+    untrained = median(loss.finite().values[:5])
+    if untrained and (far := since[since > 10.0 * untrained]).size >= 3 and untrained > 0:
+        return f"the loss reaches {far.max():.3g}, from {untrained:.3g} in its first five points"
     first = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
-    last = median(loss.since(onset_step).values)
+    last = median(since)
     if first is None or last is None or not last > 1.5 * first > 0:  # x: a second witness
         return ""
     return f"the loss is {last:.3g} in the median of what follows, {first:.3g} before"

@@ -9,8 +9,8 @@ KL do not move: a policy cannot fall that far without moving. A reward that drop
 in one update while those stand still and the time of a step changes at the same update.
 
 A note where it was short and is over; a warning where it goes on at the end of the log, and where
-it took a tenth of the run and nothing better is learned; an error where nine in ten rollouts fail
-to the end.
+it took a tenth of the run: of errors and missing rewards only if nothing better is learned; an
+error where nine in ten rollouts fail to the end.
 
 ## Why it matters
 A timeout that is scored 0 is a lesson: whatever was written is called wrong. Advantages are then
@@ -284,7 +284,9 @@ def _finding(trace: Trace, out: Outage) -> Finding:
     }
     trend = learning_trend(replace(trace, series=other_series))
     evidence, counter = sides(trend)
-    lasts = out.goes_on or (out.share >= MIN_LONG_OUTAGE_SHARE and not content(trend))
+    # Rewards of one number are decisive; missing ones may be logged elsewhere.
+    is_decisive = bool(out.evidence) or not content(trend)
+    lasts = out.goes_on or (out.share >= MIN_LONG_OUTAGE_SHARE and is_decisive)
     ending = "" if out.goes_on else "; it comes back afterwards"
     return Finding(
         f"{out.description} in {out.updates} successive updates{ending}",
