@@ -8,6 +8,8 @@ import numpy as np
 from rlvitals import metrics
 from rlvitals.errors import quantity
 from rlvitals.metrics import suggest
+from rlvitals.metrics.catalogue.outcome import ACCURACY
+from rlvitals.metrics.catalogue.preference import MARGIN as PAIRS_MARGIN
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
     CURVE_BLOCKS,
@@ -149,7 +151,9 @@ def label(name: str) -> str:
 @cache_by_trace
 def outcome(trace: Trace) -> tuple[str, Series] | None:
     """Pick the metric a run is judged by, as finite points with up = better."""
-    for name in OUTCOME_NAMES:
+    # Where pairs are trained, the accuracy is that of tokens: the loss asks for a difference alone.
+    names = [n for n in OUTCOME_NAMES if n != ACCURACY.name or PAIRS_MARGIN.name not in trace]
+    for name in names:
         if (series := trace.get(name)) is not None and len(
             points := series.finite()
         ) >= MIN_OUTCOME_POINTS:
