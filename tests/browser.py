@@ -8,7 +8,7 @@ with Browser() as browser:
 import base64
 import json
 import os
-import select
+import selectors
 import shutil
 import subprocess
 import sys
@@ -65,6 +65,8 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         self.number, self.buffer, self.events = 0, b"", []
+        self.readable = selectors.DefaultSelector()  # `select` takes no descriptor above 1,023
+        self.readable.register(self.back, selectors.EVENT_READ)
         return self
 
     def __exit__(self, *_):
@@ -74,6 +76,7 @@ class Browser:
         except (OSError, subprocess.TimeoutExpired):
             self.process.kill()
             self.process.wait()
+        self.readable.close()
         os.close(self.to)
         os.close(self.back)
         shutil.rmtree(self.profile, ignore_errors=True)
@@ -97,7 +100,7 @@ class Browser:
         while b"\0" not in self.buffer:
             left = until - time.monotonic()
             assert left > 0, "the browser does not answer"
-            if select.select([self.back], [], [], left)[0]:
+            if self.readable.select(left):
                 part = os.read(self.back, 1 << 20)
                 assert part, "the browser has ended"
                 self.buffer += part

@@ -3,9 +3,12 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
+import psutil
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals.storage.index import Index
@@ -29,6 +32,13 @@ def on_ray():
         ray.shutdown()
 
 
+def wait_until(is_met):
+    deadline = time.monotonic() + HANG_SECONDS
+    while not is_met():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def train(config):
     """Log as a rank; the first start dies in rank 1, and the trainer starts all again."""
     import ray.train
@@ -41,6 +51,8 @@ def train(config):
             run.log(step, {"train/loss": 1.0 / (step + 1)})
         marker = Path(config["folder"]).with_suffix(".died")
         if rank == 1 and config["dies"] and not marker.exists():
+            other = Path(config["folder"], "blocks", "1-0.rlv")
+            wait_until(other.exists)  # it is killed as soon as this one dies
             marker.touch()
             raise RuntimeError("a worker fails")
 
@@ -109,6 +121,7 @@ def test_actors_record_runs_of_their_own_and_one_is_killed(tmp_path):
     pids = ray.get([each.train.remote(str(path)) for each, path in zip(learners, folders,
                                                                        strict=True)])  # fmt: skip
     os.kill(pids[1], signal.SIGKILL)
+    wait_until(lambda: not psutil.pid_exists(pids[1]))
     ray.get([learners[number].finish.remote() for number in (0, 2)])
     with Index(tmp_path / "runs") as index:
         index.refresh()

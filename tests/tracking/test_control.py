@@ -1,6 +1,7 @@
 """What someone outside asks of a running loop."""
 
 import os
+import resource
 import subprocess
 import sys
 
@@ -64,6 +65,10 @@ while True:
 @pytest.mark.parametrize(("kind", "ending"), [("plain", "SIGTERM"), ("deaf", "SIGKILL")])
 def test_a_process_is_killed_and_its_run_says_so(tmp_path, capsys, kind, ending):
     argv = [sys.executable, "-c", TRAINING, str(tmp_path / "run"), kind]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < 2048:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]  # as a server that is busy
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as training:
         assert training.stdout.readline() == "ready\n"
         grace = "1s" if kind == "deaf" else "15m"
@@ -72,6 +77,8 @@ def test_a_process_is_killed_and_its_run_says_so(tmp_path, capsys, kind, ending)
             assert training.wait(HANG_SECONDS) != 0
         finally:
             training.kill()
+            for descriptor in many:
+                os.close(descriptor)
     assert f"process {training.pid} of run ended after {ending}" in capsys.readouterr().out
     assert [event.facts["what"] for event in happened(tmp_path / "run", "asked")] == ["kill"]
     assert rlvitals.diagnose(tmp_path / "run").verdict.word.value == "failed"

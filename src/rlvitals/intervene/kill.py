@@ -112,6 +112,7 @@ def _end(descriptors: Descriptors, number: signal.Signals, grace_s: float) -> li
     deadline = time.monotonic() + grace_s
     pids = []
     for pid, descriptor in descriptors.items():
-        readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        pids += [pid] if readable else []
+        poll = select.poll()  # a server has more descriptors than the 1,024 that `select` takes
+        poll.register(descriptor, select.POLLIN)
+        pids += [pid] if poll.poll(1e3 * max(0.0, deadline - time.monotonic())) else []
     return pids
