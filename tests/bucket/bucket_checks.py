@@ -1,6 +1,7 @@
 """Run folders without a Run, stores that break, and what a copy must be."""
 
 import random
+import socket
 
 import numpy as np
 
@@ -13,6 +14,13 @@ from rlvitals.storage.events import Events
 from rlvitals.storage.run_folder import About, RunFolder
 
 KEYS = ("reward", "loss")
+
+
+def free_port():
+    """Return a port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 class Killed(BaseException):

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 import fsspec
 import pytest
+from bucket_checks import free_port
 
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.checkpoints.transfer.s3_session import s3_session
@@ -92,12 +93,6 @@ def azure():
         patch.setenv("NO_PROXY", "127.0.0.1")
         fsspec.filesystem("az", skip_instance_cache=True).mkdir("runs")
         yield "az://runs"
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from multiprocessing import get_context
 import pytest
 from aiohttp import ClientError
 from botocore.exceptions import BotoCoreError
-from bucket_checks import Folder, Killed, WeatherStore, copied_rows, fetch, upload_all
-from conftest import free_port
+from bucket_checks import Folder, Killed, WeatherStore, copied_rows, fetch, free_port, upload_all
 from effort import cases
 
 from rlvitals.bucket import uploader as uploader_module
