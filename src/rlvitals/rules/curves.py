@@ -26,6 +26,8 @@ CURVE_START_POINTS = 3  # points whose median is the first level
 CURVE_BLOCKS = 20  # blocks for the range and the best level
 MIN_DIP_ERRORS = 3.0  # standard errors of the first block, for a rise from it
 FIFTHS = 5  # the first fifth is the start of a run
+# Times the span of the log: a log from the start begins within its first interval.
+MAX_GAP_SPANS = 3.0
 
 
 def by_steps(series: Series) -> Series:
@@ -214,8 +216,7 @@ def describe_earlier_learning(trace: Trace) -> str:
 
     The end of a long run alone; a scheduler that began from another's decisions.
     """
-    # A log from the start begins within its first interval.
-    if trace.first_step > 3 * (trace.last_step - trace.first_step):
+    if trace.first_step > MAX_GAP_SPANS * (trace.last_step - trace.first_step):
         return f"the log begins at step {trace.first_step:,} of the run"
     warm = str(trace.settings.get("skip_warmstart", "")).lower() == "false"
     if warm and trace.profile is Profile.SCHEDULER_PPO:

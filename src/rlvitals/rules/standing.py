@@ -154,16 +154,12 @@ def outcome(trace: Trace) -> tuple[str, Series] | None:
     # Where pairs are trained, the accuracy is that of tokens: the loss asks for a difference alone.
     names = [n for n in OUTCOME_NAMES if n != ACCURACY.name or PAIRS_MARGIN.name not in trace]
     for name in names:
-        if (series := trace.get(name)) is not None and len(
-            points := series.finite()
-        ) >= MIN_OUTCOME_POINTS:
-            return name, by_steps(points)
-    loss_name = "optimiser/loss"
-    loss = trace.get(loss_name)
-    enough = loss is not None and len(loss.finite()) >= MIN_OUTCOME_POINTS
-    if trace.profile is Profile.SUPERVISED and loss is not None and enough:
-        points = loss.finite()
-        return loss_name, Series(points.steps, points.times, up(loss_name) * points.values)
+        if (series := trace.numbers(name, MIN_OUTCOME_POINTS)) is not None:
+            return name, by_steps(series)
+    name = "optimiser/loss"
+    loss = trace.numbers(name, MIN_OUTCOME_POINTS)
+    if trace.profile is Profile.SUPERVISED and loss is not None:
+        return name, Series(loss.steps, loss.times, up(name) * loss.values)
     return None
 
 

@@ -75,7 +75,6 @@ UNCHANGED_SHARE = 0.97  # of its first value: it has not begun to fall
 MIN_UNIFORM_ENTROPY = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
 MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
 MIN_WANDERING_ENTROPY = 0.8  # of ln(actions), at the end
-MIN_WANDERING_UPDATES = 20
 MAX_DRIFT = Bound(0.5, "of the KL of all updates: steps in no direction come as far as their sum")
 
 
@@ -248,7 +247,7 @@ def _drift(trace: Trace) -> _Kept | Clear | None:
         trace.numbers(metric.name, MIN_OUTCOME_POINTS) for metric in (ENTROPY, APPROX_KL)
     )
     ceiling = max_entropy(trace)
-    if entropy is None or kl is None or ceiling is None or len(kl) < MIN_WANDERING_UPDATES:
+    if entropy is None or kl is None or ceiling is None or len(kl) < 20:
         return None
     if "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", ""):
         return None

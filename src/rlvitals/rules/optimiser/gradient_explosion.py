@@ -161,14 +161,17 @@ def _describe_loss_growth(trace: Trace, onset_step: int) -> str:
     if trace.profile is not Profile.SUPERVISED or loss is None:
         return ""
     since = loss.since(onset_step).finite().values
-    untrained = median(loss.finite().values[:5])
-    if untrained and (far := since[since > 10.0 * untrained]).size >= 3 and untrained > 0:
-        return f"the loss reaches {far.max():.3g}, from {untrained:.3g} in its first five points"
-    first = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
-    last = median(since)
-    if first is None or last is None or not last > 1.5 * first > 0:  # x: a second witness
+    before, after = (
+        median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values),
+        median(since),
+    )
+    if before is not None and after is not None and after > 1.5 * before > 0:  # a second witness
+        return f"the loss is {after:.3g} in the median of what follows, {before:.3g} before"
+    start_level = median(loss.finite().values[:5]) or 0.0
+    far = since[since > 10.0 * start_level]
+    if start_level <= 0 or len(far) < 3:
         return ""
-    return f"the loss is {last:.3g} in the median of what follows, {first:.3g} before"
+    return f"the loss reaches {far.max():.3g}, from {start_level:.3g} in its first five points"
 
 
 RULE = Rule(
