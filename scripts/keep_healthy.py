@@ -15,7 +15,7 @@ import sys
 from math import isfinite
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backports import zstd
 
@@ -32,8 +32,7 @@ SAVED_REWARD = "rollout/reward_mean"  # of the series of saved rollouts
 def main(folders: list[str]) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
     index = TARGET / "runs.jsonl"
-    kept = map(json.loads, index.read_text().splitlines()) if index.exists() else ()
-    lines = {row["file"]: row for row in kept}
+    lines = read_index(index)
     names: set[str] = set()
     for run in (run for folder in folders for run in healthy(Path(folder))):
         log = log_of(run)
@@ -47,10 +46,15 @@ def main(folders: list[str]) -> None:
         settings = json.loads((run / "settings.json").read_text())
         (TARGET / name).write_bytes(zstd.compress(log.read_bytes(), level=19))
         logged_settings = {key: settings[key] for key in TOLD if settings.get(key) is not None}
-        row = {"file": name, "settings": logged_settings, "made_by": settings["made_by"]}
-        lines[name] = row
+        lines[name] = {"file": name, "settings": logged_settings, "made_by": settings["made_by"]}
     index.write_text("".join(json.dumps(lines[name]) + "\n" for name in sorted(lines)))
     print(f"{len(lines)} runs, {sum(f.stat().st_size for f in TARGET.iterdir()):,} bytes")
+
+
+def read_index(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the lines of an index, by the file of the run; none where there is no index."""
+    rows = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+    return {row["file"]: row for row in rows}
 
 
 def log_of(run: Path) -> Path:

@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from backports import zstd
-from keep_healthy import log_of
+from keep_healthy import log_of, read_index
 
 FAULTS = Path(__file__).resolve().parent.parent / "faults"
 TARGET = FAULTS / "language"
 INDEX = TARGET / "runs.jsonl"
 # What a tracker would not hold, or what says how the run was made.
 UNTRACKED = {"fault", "injected", "made_by", "name", "output_dir", "prompts", "group", "fails"}
-UNTRACKED |= {"form", "brief", "needs_call", "limit", "rate", "task"}
-UNTRACKED |= {"synced_every"}
+UNTRACKED |= {"form", "brief", "needs_call", "limit", "rate", "task", "synced_every"}
 PREFERENCE = ("dpo", "orpo", "kto")
 NO_FAULT = {None, "", "none", "fast"}  # "fast": a learning rate that fails now and then
 TOOL_RUNS = ("asynchronous", "tools-")
@@ -35,7 +34,7 @@ TOOL_RUNS = ("asynchronous", "tools-")
 
 def main(folders: list[str]) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
-    lines = read_index()
+    lines = read_index(INDEX)
     lines |= {row["file"]: row for row in healthy_lines(lines)}
     for folder in map(Path, folders):
         for place in sorted(folder.glob("*/settings.json")):
@@ -51,15 +50,9 @@ def main(folders: list[str]) -> None:
     print(f"{len(ordered)} runs")
 
 
-def read_index() -> dict[str, dict[str, Any]]:
-    """Return the lines that are there, by the file of the run."""
-    rows = map(json.loads, INDEX.read_text().splitlines()) if INDEX.exists() else ()
-    return {row["file"]: row for row in rows}
-
-
 def healthy_lines(known: Container[str]) -> Iterator[dict[str, Any]]:
     """Yield a line for each healthy run of a language model that has none yet."""
-    for row in map(json.loads, (FAULTS / "healthy" / "runs.jsonl").read_text().splitlines()):
+    for row in read_index(FAULTS / "healthy" / "runs.jsonl").values():
         recorder, _, rest = row["file"].partition("-")
         if recorder != "scheduler" and f"../healthy/{row['file']}" not in known:
             run = rest.removesuffix(".zst").removesuffix(".json").removesuffix(".csv")

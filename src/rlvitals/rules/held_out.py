@@ -18,9 +18,9 @@ from rlvitals.metrics.catalogue.outcome import (
 )
 from rlvitals.metrics.catalogue.preference import ACCURACY as PAIRS
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY as EVAL_PAIRS
-from rlvitals.metrics.catalogue.preference import MARGIN as PAIRS_MARGIN
 from rlvitals.metrics.catalogue.reward import COMPONENT, EVAL_COMPONENT
 from rlvitals.metrics.catalogue.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import isolate_outcome
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.standing import OUTCOME_NAMES, Standing, label, standing
@@ -70,7 +70,7 @@ def evaluations(trace: Trace) -> list[HeldOut]:
     """List the evaluations with enough points, those that training measures as well first."""
     supervised = trace.profile is Profile.SUPERVISED
     exclusions = set() if supervised else {EVAL_LOSS.name}
-    if PAIRS_MARGIN.name in trace:  # the loss of pairs asks for a difference, not for tokens
+    if kinds.trains_pairs(trace):
         exclusions.add(EVAL_ACCURACY.name)
     pairs = [(n, twin) for n, twin in EVALUATION_PAIRS if n not in exclusions]
     pairs += [

@@ -9,7 +9,6 @@ from rlvitals import metrics
 from rlvitals.errors import quantity
 from rlvitals.metrics import suggest
 from rlvitals.metrics.catalogue.outcome import ACCURACY
-from rlvitals.metrics.catalogue.preference import MARGIN as PAIRS_MARGIN
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
     CURVE_BLOCKS,
@@ -151,8 +150,7 @@ def label(name: str) -> str:
 @cache_by_trace
 def outcome(trace: Trace) -> tuple[str, Series] | None:
     """Pick the metric a run is judged by, as finite points with up = better."""
-    # Where pairs are trained, the accuracy is that of tokens: the loss asks for a difference alone.
-    names = [n for n in OUTCOME_NAMES if n != ACCURACY.name or PAIRS_MARGIN.name not in trace]
+    names = [n for n in OUTCOME_NAMES if n != ACCURACY.name or not kinds.trains_pairs(trace)]
     for name in names:
         if (series := trace.numbers(name, MIN_OUTCOME_POINTS)) is not None:
             return name, by_steps(series)

@@ -160,15 +160,13 @@ def _describe_loss_growth(trace: Trace, onset_step: int) -> str:
     loss = trace.get(LOSS.name)
     if trace.profile is not Profile.SUPERVISED or loss is None:
         return ""
-    since = loss.since(onset_step).finite().values
-    before, after = (
-        median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values),
-        median(since),
-    )
+    tail = loss.since(onset_step).finite().values
+    before = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
+    after = median(tail)
     if before is not None and after is not None and after > 1.5 * before > 0:  # a second witness
         return f"the loss is {after:.3g} in the median of what follows, {before:.3g} before"
     start_level = median(loss.finite().values[:5]) or 0.0
-    far = since[since > 10.0 * start_level]
+    far = tail[tail > 10.0 * start_level]
     if start_level <= 0 or len(far) < 3:
         return ""
     return f"the loss reaches {far.max():.3g}, from {start_level:.3g} in its first five points"
