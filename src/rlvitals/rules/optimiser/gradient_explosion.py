@@ -161,10 +161,10 @@ def _describe_loss_growth(trace: Trace, onset_step: int) -> str:
     if trace.profile is not Profile.SUPERVISED or loss is None:
         return ""
     tail = loss.since(onset_step).finite().values
-    before = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
+    usual = median(loss.until(onset_step - 1).tail(GRADIENT_TAIL_POINTS).values)
     after = median(tail)
-    if before is not None and after is not None and after > 1.5 * before > 0:  # a second witness
-        return f"the loss is {after:.3g} in the median of what follows, {before:.3g} before"
+    if usual is not None and after is not None and after > 1.5 * usual > 0:  # a second witness
+        return f"the loss is {after:.3g} in the median of what follows, {usual:.3g} before"
     start_level = median(loss.finite().values[:5]) or 0.0
     far = tail[tail > 10.0 * start_level]
     if start_level <= 0 or len(far) < 3:
