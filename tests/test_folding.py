@@ -77,6 +77,23 @@ def test_lr_too_high_is_one_case_with_its_symptoms_in_time():
     assert names(case.symptoms) == ["kl-spike", "entropy-collapse", "no-learning"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "symptom"),
+    [
+        ("component-dominates", "zero-variance-groups"),  # every answer earns the easy part
+        ("tool-use-fades", "zero-variance-groups"),
+        ("turns-inflate", "responses-truncated"),
+        ("length-is-paid", "responses-truncated"),
+        ("judge-outage", "tool-use-fades"),
+        ("sampler-mismatch", "gradient-explosion"),
+    ],
+)
+def test_what_a_language_policy_learned_explains_what_its_groups_and_lengths_show(cause, symptom):
+    found = [made(symptom, 11, Severity.ERROR, known=15), made(cause, 9)]
+    (case,) = group_by_cause(found)
+    assert (case.rule.name, names(case.symptoms)) == (cause, [symptom])
+
+
 def test_of_two_causes_the_deepest_is_taken_then_the_first_then_the_gravest():
     outcome = made("return-collapse", 20_000, Severity.ERROR)
     deep = made("kl-above-target", 9_500)

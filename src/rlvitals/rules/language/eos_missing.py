@@ -128,6 +128,13 @@ RULE = Rule(
         "check the stop token and the padding token against the tokenizer",
     ),
     profiles=kinds.LANGUAGE,
-    explained_by=("response-length-explodes", "reference-kl-out-of-range"),
+    explained_by=(
+        "response-length-explodes",
+        "reference-kl-out-of-range",
+        "learning-rate-jump",
+        "gradient-explosion",
+        "component-dominates",
+        "length-is-paid",
+    ),
     thresholds=(MIN_EOS_RATIO, SEVERE_EOS_RATIO),
 )

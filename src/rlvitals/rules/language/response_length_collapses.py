@@ -96,6 +96,12 @@ RULE = Rule(
         "weaken what pays for brevity",
     ),
     profiles=kinds.LANGUAGE,
-    explained_by=("learning-rate-jump", "gradient-explosion", "entropy-collapse"),
+    explained_by=(
+        "learning-rate-jump",
+        "gradient-explosion",
+        "entropy-collapse",
+        "component-dominates",
+        "judge-outage",
+    ),
     thresholds=(LENGTH_SHRINK_FACTOR,),
 )

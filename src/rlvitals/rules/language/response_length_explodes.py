@@ -182,6 +182,9 @@ RULE = Rule(
         "gradient-explosion",
         "threshold-off-correctness",
         "component-dominates",
+        "setting-out-of-range",
+        "exploration-explodes",
+        "length-is-paid",
     ),
     thresholds=(LENGTH_GROWTH_FACTOR, MAX_CUT_INCREASE),
 )

@@ -213,6 +213,12 @@ RULE = Rule(
         "response-length-explodes",
         "eos-missing",
         "threshold-off-correctness",
+        "learning-rate-jump",
+        "gradient-explosion",
+        "component-dominates",
+        "length-is-paid",
+        "turns-inflate",
+        "text-degenerates",
     ),
     thresholds=(MAX_TRUNCATED_SHARE, SEVERE_TRUNCATED_SHARE, MAX_PROMPT_CUT_SHARE),
 )

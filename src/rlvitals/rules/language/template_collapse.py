@@ -86,6 +86,8 @@ RULE = Rule(
         "language-switches",
         "length-is-paid",
         "judge-outage",
+        "learning-rate-jump",
+        "gradient-explosion",
     ),
     thresholds=(MIN_RETRIEVAL_LEFT,),
 )

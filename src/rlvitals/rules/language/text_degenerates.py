@@ -75,6 +75,13 @@ RULE = Rule(
         "take length out of the reward",
     ),
     profiles=kinds.LANGUAGE,
-    explained_by=("learning-rate-jump", "gradient-explosion", "length-is-paid"),
+    explained_by=(
+        "learning-rate-jump",
+        "gradient-explosion",
+        "length-is-paid",
+        "kl-spike",
+        "exploration-explodes",
+        "component-dominates",
+    ),
     thresholds=(MAX_LOOP_INCREASE,),
 )

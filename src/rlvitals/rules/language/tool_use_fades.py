@@ -184,5 +184,6 @@ RULE = Rule(
         "pay for the answer alone, not for or against calls",
     ),
     profiles=kinds.LANGUAGE,
+    explained_by=("component-dominates", "text-degenerates", "judge-outage"),
     thresholds=(MIN_CALLS_LEFT, MAX_TOOL_FAILURE_SHARE),
 )

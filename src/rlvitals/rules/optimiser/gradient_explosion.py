@@ -194,6 +194,8 @@ RULE = Rule(
         "learning-rate-too-high",
         "learning-rate-jump",
         "reward-spread-grows",
+        "sampler-mismatch",
+        "samples-stale",
     ),
     verdict="unstable",
     thresholds=(GRADIENT_FACTOR,),
