@@ -203,6 +203,16 @@ def test_a_page_written_anew_keeps_the_sections_of_other_runs(tmp_path):
     assert bench.add_sections(page, tmp_path) == page.replace("\nlanguage\n", "\nlater\n")
 
 
+def test_runs_that_chose_no_number_stand_before_our_own(tmp_path):
+    for title, name in (("## Other people's runs", "real"), ("## Worlds", "tier-2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "section.md").write_text(f"{title}\n\nx\n")
+    page = bench.add_sections("# Page\n\nlead\n\n## Injected faults\n\ny\n", tmp_path)
+    titles = [line for line in page.splitlines() if line.startswith("#")]
+    assert titles == ["# Page", "## Other people's runs", "## Worlds", "## Injected faults"]
+    assert bench.add_sections(page, tmp_path) == page
+
+
 def test_tier_and_tables_go_together(capsys):
     assert main(["faults", "score", "--tier", "2", "--split", "tuning"]) == 2
     assert main(["faults", "score", "--by", "world"]) == 2

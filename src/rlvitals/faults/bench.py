@@ -9,7 +9,7 @@ from typing import Any
 import rlvitals
 from rlvitals.faults import folder, healthy, online_eval, table, world_page, world_score
 from rlvitals.faults.ground_truth import Label, levels
-from rlvitals.faults.page import Scores, page
+from rlvitals.faults.page import INJECTED_TITLE, Scores, page
 from rlvitals.faults.run_diagnosis import diagnose_runs
 from rlvitals.faults.score import Score, Scored, label_runs, score
 
@@ -132,13 +132,17 @@ def write(root: Path, jobs: int | str, path: Path, report: Say) -> None:
 
 
 def add_sections(text: str, faults: Path) -> str:
-    """Return the page with the sections of the other runs in `faults`, and the weighed causes."""
+    """Return the page with the sections of the other runs in `faults` before the injected faults.
+
+    The weighed causes are its end.
+    """
     weighing = faults / "weighing.md"  # by hand, from `benchmarks/weighing.py`
     ending = weighing.read_text() if weighing.exists() else ""
     if ending:
         text, _, _ = text.partition(ending.partition("\n")[0] + "\n")
-    for name in ("tier-2", "language"):
-        text = world_page.replace_section(text, world_page.read_section(faults / name))
+    for name in ("real", "tier-2", "language"):
+        section = world_page.read_section(faults / name)
+        text = world_page.replace_section(text, section, before=INJECTED_TITLE)
     return f"{text.rstrip()}\n\n{ending}" if ending else f"{text.rstrip()}\n"
 
 

@@ -17,7 +17,14 @@ from rlvitals.faults.online_eval import Live
 from rlvitals.faults.score import Score
 from rlvitals.faults.tasks import FAULT_TASKS
 
+INJECTED_TITLE = "## Injected faults"
 INTRODUCTION = """# How good is the diagnosis?
+
+The first table is the answer: runs of people, frameworks and tasks that chose no number. *Injected
+faults* and what follows are our own runs, by which most rules were written: they show that the
+rules do what they say and are no forecast for yours.
+
+{title}
 
 Written by `rlvitals faults score --write`; `rlvitals faults score --check` compares with it.
 
@@ -52,18 +59,18 @@ Stable-Baselines3 wrote it (numbers to six digits); `rlvitals faults run` record
 - Intervals draw whole tasks, as runs of one task are alike.
 - The clock of these logs is the processor's, 60 times as fast.
 """
-OUTCOME_SECTION = """## Without the outcome
+OUTCOME_SECTION = """### Without the outcome
 
 The same runs, with every column of returns, rewards and episode lengths left out: the labels rest
 on the outcome, so rules that read it could be flattered.
 """
-SETTINGS_SECTION = """## Without the settings that a fault sets
+SETTINGS_SECTION = """### Without the settings that a fault sets
 
 A run that is wrong from its start by a setting (a discount of 0, a learning rate 300 times too
 large) states it, as a tracker's log does, and the diagnosis reads it. Here the same runs do not:
 the setting that is wrong is left out of the log, and only its effects are there to see.
 """
-LIVE_SECTION = """## While a run goes on
+LIVE_SECTION = """### While a run goes on
 
 Every fourth run of the seen split, judged as it stood at each 5 % of it: the log had grown just
 now, and how long the run was to be was not known. What needs that (a flat start may be a slow one)
@@ -73,7 +80,7 @@ taken back if it was less at a later 5 %. A naming before the fault's onset does
 
 {counts}.
 """
-BLIND_SECTION = """## What it cannot see
+BLIND_SECTION = """### What it cannot see
 
 A log holds what the trainer measured of itself. These faults leave no trace in it that tells their
 cause; where they do harm the diagnosis says that nothing is learned, not why:
@@ -102,6 +109,7 @@ class Scores:
 def page(scores: Scores) -> str:
     """Return the page as Markdown."""
     head = INTRODUCTION.format(
+        title=INJECTED_TITLE,
         runs=f"{scores.runs:,}",
         healthy=MIN_HEALTHY_SEEDS,
         learned=MIN_LEARNED_SHARE,
@@ -114,18 +122,18 @@ def page(scores: Scores) -> str:
     markdown = table.format_markdown
     sections = [
         head,
-        f"## Test split\n\n{table.format_counts(test)}.\n\n{markdown(table.summary(test))}\n",
-        f"## Seen split\n\n{table.format_counts(seen)}.\n\n{markdown(table.summary(seen))}\n",
+        f"### Test split\n\n{table.format_counts(test)}.\n\n{markdown(table.summary(test))}\n",
+        f"### Seen split\n\n{table.format_counts(seen)}.\n\n{markdown(table.summary(seen))}\n",
         f"{OUTCOME_SECTION}\n{markdown(_headline(scores.blind))}\n",
         f"{SETTINGS_SECTION}\n{markdown(_headline(scores.untold))}\n",
         f"{LIVE_SECTION.format(counts=table.format_live_counts(live))}\n{markdown(table.live_summary(live))}\n",
         f"{markdown(table.live_rule_rows(live))}\n",
-        f"## By task\n\nTest and seen.\n\n{markdown(table.rows(by_task, 'task'))}\n",
-        f"## By fault\n\nTest and seen.\n\n{markdown(table.rows(by_fault, 'fault'))}\n",
-        f"## By rule\n\nAll runs.\n\n{markdown(table.rule_rows(scores.everything))}\n",
+        f"### By task\n\nTest and seen.\n\n{markdown(table.rows(by_task, 'task'))}\n",
+        f"### By fault\n\nTest and seen.\n\n{markdown(table.rows(by_fault, 'fault'))}\n",
+        f"### By rule\n\nAll runs.\n\n{markdown(table.rule_rows(scores.everything))}\n",
         BLIND_SECTION.format(hidden=_list_hidden_faults()),
-        f"## The faults\n\n{markdown(_fault_rows())}\n",
-        f"## The tasks\n\n{markdown(_task_rows())}\n",
+        f"### The faults\n\n{markdown(_fault_rows())}\n",
+        f"### The tasks\n\n{markdown(_task_rows())}\n",
     ]
     return "\n".join(sections)
 

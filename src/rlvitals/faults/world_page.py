@@ -85,10 +85,11 @@ def read_section(root: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def replace_section(page: str, section: str) -> str:
-    """Replace the section of the same title in a page, or add it at its end.
+def replace_section(page: str, section: str, before: str = "") -> str:
+    """Replace the section of the same title in a page, or add it before another one.
 
-    An empty section changes nothing. Raises ValueError for one without a title.
+    Where there is no section `before`, it is added at the end. An empty section changes nothing.
+    Raises ValueError for one without a title.
     """
     if not section:
         return page
@@ -99,6 +100,8 @@ def replace_section(page: str, section: str) -> str:
     if pattern.search(page):
         text = pattern.sub(lambda _: f"{section.rstrip()}\n\n", page)
         return f"{text.rstrip()}\n"
+    if before and f"\n{before}\n" in page:
+        return page.replace(f"\n{before}\n", f"\n{section.rstrip()}\n\n{before}\n", 1)
     return f"{page.rstrip()}\n\n{section}"
 
 
