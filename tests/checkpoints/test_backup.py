@@ -16,7 +16,7 @@ from pathlib import Path
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from fsspec.registry import _registry as registry
+from missing_packages import hide
 from moving_runs import (
     QUICK,
     at_work,
@@ -644,9 +644,7 @@ def test_schemes_that_nothing_knows_and_packages_that_lack(tmp_path, monkeypatch
         place("memry://x")
     assert "did you mean memory?" in caught.value.hint
     for scheme, package in (("s3", "s3fs"), ("gs", "gcsfs"), ("sftp", "paramiko")):
-        monkeypatch.setitem(sys.modules, package, None)
-        # Of a test before this one.
-        monkeypatch.delitem(registry, scheme, raising=False)
+        hide(monkeypatch, package)
         with pytest.raises(VitalsError) as missing:
             place(f"{scheme}://host/folder")
         assert missing.value.hint == f"pip install {package}"

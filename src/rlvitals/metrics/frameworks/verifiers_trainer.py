@@ -16,6 +16,7 @@ from rlvitals.metrics.catalogue import (
 from rlvitals.metrics.frameworks import hf_trainer
 from rlvitals.metrics.frameworks.key import OVER_ALL_TRAINED_TOKENS, Family, Name, Table
 
+ROLLOUT_MEAN = "mean over the rollouts of a step"
 NAMES = Table(
     "verifiers",
     "verifiers RLTrainer",
@@ -26,12 +27,10 @@ NAMES = Table(
         "mismatch_kl": Name(sampler.KL, f"k3, {OVER_ALL_TRAINED_TOKENS}", estimator="k3"),
         "entropy": Name(exploration.ENTROPY, f"of the tempered softmax, {OVER_ALL_TRAINED_TOKENS}"),
         # orchestrator.py, generate_batch
-        "reward": Name(
-            outcome.REWARD, "weighted sum of the rubric, mean over the rollouts of a step"
-        ),
+        "reward": Name(outcome.REWARD, f"weighted sum of the rubric, {ROLLOUT_MEAN}"),
         "reward/std": Name(reward.STD, "over the rollouts of a step, not within groups"),
-        "reward/num_turns": Name(rollouts.TURNS_MEAN, "mean over the rollouts of a step"),
-        "reward/total_tool_calls": Name(language.TOOL_CALLS, "mean over the rollouts of a step"),
+        "reward/num_turns": Name(rollouts.TURNS_MEAN, ROLLOUT_MEAN),
+        "reward/total_tool_calls": Name(language.TOOL_CALLS, ROLLOUT_MEAN),
         "tokens/completion": Name(
             language.LENGTH_MEAN,
             "mean over calls of the model, replies of the environment included",
@@ -44,10 +43,10 @@ NAMES = Table(
             r"reward/(\w+)",
             Name(
                 reward.COMPONENT,
-                "a function of the rubric, unweighted, mean over the rollouts of a step",
+                f"a function of the rubric, unweighted, {ROLLOUT_MEAN}",
             ),
         ),
-        Family(r"timing/(.+)", Name(throughput.PHASE_TIME, "mean over the rollouts of a step")),
+        Family(r"timing/(.+)", Name(throughput.PHASE_TIME, ROLLOUT_MEAN)),
         Family(r"(advantage/absmean|tokens/masked_fraction)", Name(rollouts.STATISTIC)),
         Family(r"wall_clock/(generate)_s", Name(throughput.PHASE_TIME, "seconds of a batch")),
     ),
