@@ -308,4 +308,5 @@ def test_a_sample_is_diagnosed_and_the_page_has_the_section():
     assert all(len(runs) == len(labelled) for runs in answers.values())
     page = (ROOT / bench.SCORE_PAGE).read_text()
     assert bench.add_sections(page, TIER.parent) == page
+    assert page.index("## Worlds") < page.index("## Injected faults")
     assert page.endswith((TIER.parent / "weighing.md").read_text())

@@ -1,9 +1,13 @@
 """chosen-likelihood-falls: what preference training does to the responses people preferred."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.language.chosen_likelihood_falls import RULE
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.types import Profile
@@ -46,6 +50,18 @@ def test_chosen_responses_of_several_times_their_nats_are_a_warning():
     finding = RULE.judge(run(course(-5, -60)))
     assert finding.severity is Severity.WARNING
     assert any(e.startswith("a chosen response takes 5") for e in finding.evidence)
+
+
+def test_two_witnesses_are_an_error_and_a_rising_margin_is_no_learning():
+    accuracy = course(0.9, 0.3, spread=0.02)
+    lost = run(course(-5, -60), preference__accuracy=course(0.6, 0.95, spread=0.02))
+    lost_twice = replace(
+        lost, series=lost.series | run(course(-5, -60), outcome__accuracy=accuracy).series
+    )
+    assert RULE.judge(lost).severity is Severity.WARNING
+    assert RULE.judge(lost_twice).severity is Severity.ERROR
+    assert diagnose(lost).verdict.word in {Word.LEARNING, Word.CONVERGED}
+    assert diagnose(lost_twice).verdict.word is Word.COLLAPSED
 
 
 def test_a_policy_that_is_lost_within_the_first_updates_is_a_warning_whatever_the_margin_does():

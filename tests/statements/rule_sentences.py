@@ -239,6 +239,9 @@ OWN_RULES = {
                 value=logged("optimiser/grad_norm"), ratio=jumps_of("optimiser/grad_norm"),
                 before=medians_before("optimiser/grad_norm", 50), n=jump_count)
           for end in ("<n> such jumps", "the only such jump")),
+        claim("the loss reaches <max>, from <start> in its first five points",
+              max=lambda c: c["optimiser/loss"].values.tolist(),
+              start=lambda c: [float(np.median(c["optimiser/loss"].values[:5]))]),
     ],
     "impossible-value": [
         *(claim(f"<hits> of <points> values of <label> are {side} what is possible (<bound>): "

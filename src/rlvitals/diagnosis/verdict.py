@@ -76,7 +76,7 @@ def proven_verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> 
     for label in Word:
         if label not in verdicts:
             continue
-        is_loss = label in (Word.COLLAPSED, Word.UNSTABLE) and _of_the_outcome(verdicts[label])
+        is_loss = label in (Word.COLLAPSED, Word.UNSTABLE) and _shows_loss(verdicts[label])
         is_loss = is_loss or (label is Word.STALLED and _of_right_answers(verdicts[label].metric))
         if is_loss or not (good and label in (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)):
             return Verdict(label, verdicts[label].summary)
@@ -122,6 +122,14 @@ def _of_right_answers(metric: str) -> bool:
 
 def _of_the_outcome(finding: Finding | None) -> bool:
     return finding is not None and finding.metric.startswith("outcome/")
+
+
+def _shows_loss(finding: Finding) -> bool:
+    """Return whether the outcome shows a loss, or the likelihood of what preferences are for.
+
+    Pairs stay in order while both of their responses become unlikely.
+    """
+    return _of_the_outcome(finding) or finding.metric.startswith("preference/")
 
 
 # A policy that is nearly deterministic or unstable by its own numbers while its outcome still

@@ -9,7 +9,7 @@ from typing import Any
 import rlvitals
 from rlvitals.faults import folder, healthy, online_eval, table, world_page, world_score
 from rlvitals.faults.ground_truth import Label, levels
-from rlvitals.faults.page import INJECTED_TITLE, Scores, page
+from rlvitals.faults.page import Scores, page
 from rlvitals.faults.run_diagnosis import diagnose_runs
 from rlvitals.faults.score import Score, Scored, label_runs, score
 
@@ -142,7 +142,7 @@ def add_sections(text: str, faults: Path) -> str:
         text, _, _ = text.partition(ending.partition("\n")[0] + "\n")
     for name in ("real", "tier-2", "language"):
         section = world_page.read_section(faults / name)
-        text = world_page.replace_section(text, section, before=INJECTED_TITLE)
+        text = world_page.replace_section(text, section, "## Injected faults")
     return f"{text.rstrip()}\n\n{ending}" if ending else f"{text.rstrip()}\n"
 
 

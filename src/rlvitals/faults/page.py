@@ -17,14 +17,13 @@ from rlvitals.faults.online_eval import Live
 from rlvitals.faults.score import Score
 from rlvitals.faults.tasks import FAULT_TASKS
 
-INJECTED_TITLE = "## Injected faults"
 INTRODUCTION = """# How good is the diagnosis?
 
 The first table is the answer: runs of people, frameworks and tasks that chose no number. *Injected
 faults* and what follows are our own runs, by which most rules were written: they show that the
 rules do what they say and are no forecast for yours.
 
-{title}
+## Injected faults
 
 Written by `rlvitals faults score --write`; `rlvitals faults score --check` compares with it.
 
@@ -109,7 +108,6 @@ class Scores:
 def page(scores: Scores) -> str:
     """Return the page as Markdown."""
     head = INTRODUCTION.format(
-        title=INJECTED_TITLE,
         runs=f"{scores.runs:,}",
         healthy=MIN_HEALTHY_SEEDS,
         learned=MIN_LEARNED_SHARE,

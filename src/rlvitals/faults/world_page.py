@@ -85,10 +85,10 @@ def read_section(root: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def replace_section(page: str, section: str, before: str = "") -> str:
+def replace_section(page: str, section: str, next_title: str = "") -> str:
     """Replace the section of the same title in a page, or add it before another one.
 
-    Where there is no section `before`, it is added at the end. An empty section changes nothing.
+    Without a section of `next_title` it is added at the end. An empty section changes nothing.
     Raises ValueError for one without a title.
     """
     if not section:
@@ -100,8 +100,8 @@ def replace_section(page: str, section: str, before: str = "") -> str:
     if pattern.search(page):
         text = pattern.sub(lambda _: f"{section.rstrip()}\n\n", page)
         return f"{text.rstrip()}\n"
-    if before and f"\n{before}\n" in page:
-        return page.replace(f"\n{before}\n", f"\n{section.rstrip()}\n\n{before}\n", 1)
+    if next_title and f"\n{next_title}\n" in page:
+        return page.replace(f"\n{next_title}\n", f"\n{section.rstrip()}\n\n{next_title}\n", 1)
     return f"{page.rstrip()}\n\n{section}"
 
 

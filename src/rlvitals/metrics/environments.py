@@ -87,7 +87,6 @@ ATARI = (
     "random and human scores: dqn_zoo/atari_data.py, 30 random no-ops, 108,000 frames;"
     " solved means the human score; actions: ale-py's minimal action set"
 )
-PROCGEN = "random and solved: R_min and R_max of the easy levels, Cobbe et al. 2020, appendix C"
 
 CONTROL_ENVIRONMENTS = (
     Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED, pays=1),
@@ -221,7 +220,14 @@ ENVIRONMENTS: tuple[Environment, ...] = (
         for game, (chance, human, actions) in ATARI_SCORES.items()
     ),
     *(
-        Environment(f"procgen-{game}", low, high, actions=15, source=PROCGEN)
+        Environment(
+            f"procgen-{game}",
+            low,
+            high,
+            actions=15,
+            source="random and solved: R_min and R_max of the easy levels, Cobbe et al. 2020, "
+            "appendix C",
+        )
         for game, (low, high) in PROCGEN_SCORES.items()
     ),
     MINIGRID,

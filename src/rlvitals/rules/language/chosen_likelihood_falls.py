@@ -7,7 +7,8 @@ note: some of it is how the loss works, which only asks for the difference. A wa
 evaluation gets worse meanwhile (held-out accuracy of pairs, margin, loss), the share of pairs that
 are ordered rightly does, or the policy no longer writes what it was given as an example: the token
 accuracy is below three quarters of its first point, or a chosen response takes five times as many
-nats as at first.
+nats as at first. An error, and the run has collapsed, where two of these agree of which one is that
+the policy no longer writes its examples.
 
 ## Why it matters
 Probability that leaves both sides of a pair goes to texts that are in neither: the model may then
@@ -96,19 +97,19 @@ def check(trace: Trace) -> Answer:
     falls = logp.first < 0 and drop > max(limit, MIN_LOGP_ERRORS * logp.error)
     if not falls or margin.last - margin.first <= MIN_LOGP_ERRORS * margin.error:
         return _collapse_finding(trace, collapses) if collapses else Clear()
-    worse = (*_worse(trace), *(collapse.sentence for collapse in collapses))
+    worse = _worse(trace)
     prefix = "held-out " if name == EVAL_CHOSEN_LOGP.name else ""
     return Finding(
         f"{prefix}chosen responses become less likely, {logp.first:.3g} to {logp.last:.3g} nats, "
         f"while the margin rises from {margin.first:.3g} to {margin.last:.3g}",
-        severity=Severity.WARNING if worse else Severity.NOTE,
+        severity=_severity(worse, collapses),
         metric=name,
         began=logp.best_step,
         ended=int(trace[name].finite().steps[-1]),
         observed=logp.last,
         bound=Bound(logp.first - limit, f"{MAX_CHOSEN_FALL.on(trace):.0%} below where it was"),
-        evidence=(*_other_trends(trace), *worse),
-        counter=() if worse else ("no evaluation is seen to get worse",),
+        evidence=(*_other_trends(trace), *worse, *(collapse.sentence for collapse in collapses)),
+        counter=() if worse or collapses else ("no evaluation is seen to get worse",),
     )
 
 
@@ -118,7 +119,7 @@ def _collapse_finding(trace: Trace, collapses: tuple[Collapse, ...]) -> Finding:
     series = trace[collapse.metric].finite()
     return Finding(
         f"the policy no longer writes the responses that it was shown: {collapse.sentence}",
-        severity=Severity.WARNING,
+        severity=_severity((), collapses),
         metric=collapse.metric,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
@@ -126,6 +127,13 @@ def _collapse_finding(trace: Trace, collapses: tuple[Collapse, ...]) -> Finding:
         bound=collapse.bound,
         evidence=(*(each.sentence for each in collapses[1:]), *_other_trends(trace)),
     )
+
+
+def _severity(worse: tuple[str, ...], collapses: tuple[Collapse, ...]) -> Severity:
+    """Two witnesses of a collapse make an error."""
+    if collapses and len(worse) + len(collapses) > 1:
+        return Severity.ERROR
+    return Severity.WARNING if worse or collapses else Severity.NOTE
 
 
 def _enough(trace: Trace, name: str) -> bool:
@@ -221,5 +229,6 @@ RULE = Rule(
     ),
     profiles=(Profile.SUPERVISED,),
     explained_by=("learning-rate-jump", "gradient-explosion", "evaluation-falls"),
+    verdict="collapsed",
     thresholds=(MAX_CHOSEN_FALL,),
 )

@@ -127,7 +127,7 @@ def _judge_evaluations(trace: Trace, trained: Standing, sets: list[HeldOut]) -> 
         # Where the evaluation ends no lower there is no fall to be told from noise.
         lower = not evaluation.sign * (trend.last - trend.first) >= 0
         untold += [trend] if trend.state == "unknown" and lower else []
-    return Undecided(f"beside it, {untold[0].sentence}") if len(untold) == len(sets) else None
+    return Undecided(f"beside it, {untold[0].sentence}") if untold else None
 
 
 def _training_outcome(trace: Trace) -> Standing | Undecided | None:
