@@ -14,9 +14,9 @@ A hash of its name puts each repository in one of two halves. Those of `classic.
 other repositories, `classic-3.csv` a third one with the halves `dev3` and `new3`, and
 `classic-4.csv` a fourth with `dev4` and `new4`. `classic-5.csv` and `language-5.csv`
 have the halves `dev5` and `new5`, `language-6.csv` has `dev6` and `new6`, `classic-7.csv` has
-`dev7` and `new7`. Rules and readers that
+`dev7` and `new7`, `classic-8.csv` and `language-8.csv` have `dev8` and `new8`. Rules and readers that
 are written with a half in view are scored by a half that nobody has seen, so `new` and `new3` to
-`new7` give counts alone: what would show single runs is refused without `--reveal`, and a half that
+`new8` give counts alone: what would show single runs is refused without `--reveal`, and a half that
 was revealed scores no longer.
 
     scripts/score_real_runs.py MIRRORS --half new3           # the table, by kind of framework
@@ -74,8 +74,9 @@ SETS: Mapping[str, tuple[str, str]] = {
     "*-5.csv": ("dev5", "new5"),
     "*-6.csv": ("dev6", "new6"),
     "*-7.csv": ("dev7", "new7"),
+    "*-8.csv": ("dev8", "new8"),
 }
-UNSEEN = {"new", "new3", "new4", "new5", "new6", "new7"}
+UNSEEN = {"new", "new3", "new4", "new5", "new6", "new7", "new8"}
 HALVES = tuple(dict.fromkeys(name for halves in SETS.values() for name in halves))
 # Kinds of framework with enough logs in a list for a table of their own.
 KINDS = ("Stable-Baselines", "PyMARL", "ML-Agents", "TRL", "own loop")
