@@ -35,11 +35,12 @@ class MonitorCursor:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Claim what is named like a monitor file and starts like one, or has its three columns."""
+    """Claim what is named like a monitor file and starts like one, or has its first line."""
     # "monitor (1).csv": downloaded twice.
     is_named = re.search(r"monitor(?: ?\(\d+\))?\.csv$", path.name) is not None
     start = head.removeprefix(b"\xef\xbb\xbf")
-    has_columns = path.suffix == ".csv" and start.startswith((b"r,l,t\n", b"r,l,t\r\n"))
+    first_lines = (b"r,l,t\n", b"r,l,t\r\n", b'#{"t_start":')
+    has_columns = path.suffix == ".csv" and start.startswith(first_lines)
     return has_columns or (is_named and start.startswith((b"#", b"r,l,t")))
 
 
@@ -135,7 +136,7 @@ READER = Reader(
     title="Stable-Baselines3 episode monitor",
     looks_for="*.monitor.csv",
     example="logs/ppo/0.monitor.csv",
-    files=("*monitor.csv", "*monitor*([0-9]*).csv"),
+    files=("*monitor*.csv",),
     claims=claims,
     read=read,
     in_parts=True,

@@ -23,7 +23,7 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.course import is_no_loss
-from rlvitals.rules.curves import describe_earlier_learning
+from rlvitals.rules.curves import describe_earlier_learning, rises_at_once
 from rlvitals.rules.falling import first_full_step
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import may_be_good
@@ -109,7 +109,18 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
         return "lost"
     if trend.stalls or holds or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
         return ""
-    return "flat"
+    return "" if _is_learned_at_once(trace) else "flat"
+
+
+def _is_learned_at_once(trace: Trace) -> bool:
+    """Return True where the first few values alone lie below a level that is kept."""
+    picked = outcome(prefer_evaluation(trace))
+    if picked is None:
+        return False
+    name, series = picked
+    material, _ = least_that_counts(trace, name, series)
+    last = float(series.values[-max(1, len(series) // 6) :].mean())
+    return rises_at_once(series.values, last, material)
 
 
 def _has_excuse(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:

@@ -53,6 +53,7 @@ OUTCOME_NAMES = (
     "outcome/accuracy",
     "outcome/success_rate",
     "outcome/win_rate_ema",
+    "outcome/elo",
     "language/filtered_reward",
     "reward/step",
 )

@@ -37,6 +37,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (outcome.SUCCESS_RATE, ("success_rate", "is_success", "win_rate")),
     (outcome.EVAL_SUCCESS_RATE, ("eval_success_rate", "eval/success_rate")),
     (outcome.WIN_RATE_EMA, ("win_rate_ema", "success_rate_ema")),
+    (outcome.ELO, ("elo", "elo_rating")),
     (outcome.EPISODE_LENGTH, ("ep_len_mean", "episode_length", "episode_len_mean", "ep_len",
                               "charts/episodic_length", "episodic_length", "avg_episode_length")),
     (outcome.SCORE, ("score", "mean_score", "reward_model_score")),

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from rlvitals.types import Outline, Series
 
 MIN_REPEATED_COLUMNS = 2  # columns with the same step
+MAX_SEAMS = 20  # resumes of a run; more short ones are writers side by side
+MAX_SHORT_STRETCH = 5.0  # steps of the log that a short stretch repeats
+MAX_SEAM_NOTES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def straighten(series: Series) -> Straight:
     resumed = [int(i) for i in backward if _runs_again(steps, int(i))]
     # A resume shows a few times in a run. A step column that goes back more often than in one row
     # of five is shuffled, not resumed.
-    if len(resumed) > max(3.0, 0.2 * len(steps)):
+    if len(resumed) > max(3.0, 0.2 * len(steps)) or _are_side_by_side(steps, resumed):
         resumed = []
     keep = np.ones(len(steps), dtype=np.bool_)
     for i in resumed:
@@ -112,12 +115,29 @@ def notes(columns: Iterable[Straight]) -> list[str]:
     A run that is at its first step again, or before it, was not resumed.
     """
     column = max(columns, key=lambda straight: len(straight.seams), default=None)
+    if column is None:
+        return []
+    if len(column.seams) > MAX_SEAM_NOTES:
+        first, last = column.seams[0], column.seams[-1]
+        return [
+            f"resumed {len(column.seams)} times, first at step {first:,} and last at {last:,}: "
+            "the later attempts are judged"
+        ]
     return [
         f"{'resumed' if step > column.start else 'the count starts again'} at step {step:,}: "
         "the later attempt is judged"
-        for step in (column.seams if column else ())
-        if column
+        for step in column.seams
     ]
+
+
+def _are_side_by_side(steps: NDArray[np.int64], seams: list[int]) -> bool:
+    """Return True for several writers of one log, as the workers of one training."""
+    if len(seams) <= MAX_SEAMS:
+        return False
+    spacing = (int(steps.max()) - int(steps.min())) / max(len(np.unique(steps)) - 1, 1)
+    highest = np.maximum.accumulate(steps)
+    stretches = [int(highest[i - 1]) - int(steps[i]) for i in seams]
+    return float(np.median(stretches)) <= MAX_SHORT_STRETCH * spacing
 
 
 def _runs_again(steps: np.ndarray[tuple[int], np.dtype[np.int64]], i: int) -> bool:

@@ -31,6 +31,9 @@ PROGRESS_NOISE = re.compile(
 LOGGED_TRACEBACK = re.compile(
     rf"(?:^|[\s\[|]){console_text.LEVEL_PATTERN}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$"
 )
+# PowerShell puts its own remark after the first line of stderr, in the user's language: "At line:1
+# char:1", the command, "+ CategoryInfo"; and it breaks long lines.
+POWERSHELL_REMARK = re.compile(r"\s*\+ .*|[^\W\d][^:]{0,40}:\d+ [^\W\d]*[: ]+\d+")
 CAUGHT = 3
 MAX_TRACEBACK_LINES = 200  # of a traceback that is kept
 MAX_MESSAGE = 20  # lines of an exception's message
@@ -122,6 +125,8 @@ class End:
     def take(self, text: str, number: int) -> None:
         """Take a piece, without colours, on line `number` (from 1)."""
         line = REPEATED.sub("", console_text.without_speaker(text)[:1000]).rstrip()
+        if self.within == 1 and (not line or POWERSHELL_REMARK.fullmatch(line)):
+            return
         if HEADER in line:
             self._header(line, number)
         elif self.within:
@@ -158,6 +163,9 @@ class End:
             self.within = CAUGHT if indented else 0
             return
         if self.within == 1:
+            if self.traceback and self.traceback[-1].endswith(", in"):
+                self.traceback[-1] += f" {line}"
+                return
             self._keep(line)
             if not indented:
                 self.within = 2

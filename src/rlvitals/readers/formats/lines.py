@@ -10,13 +10,15 @@ A last line without its newline is still being written ("20480" may read "20") a
 for the next call. Lines over 16 MB are skipped and counted, in bounded memory.
 """
 
+import codecs
 import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, NamedTuple, cast
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import compressed
@@ -35,18 +37,38 @@ TORN_NOTE = "the last line is not complete: left for the next reading"
 
 @contextmanager
 def open_log(path: Path) -> Iterator[BinaryIO]:
-    """Open a log for reading bytes: what gzip or zstd packed is unpacked.
+    """Open a log for reading bytes: gzip and zstd are unpacked, UTF-16 is written as UTF-8.
 
     Raises what `stored` raises, and UnreadableLog for a damaged file and for a bomb.
     """
     with open_stored(path) as file:
-        kind = compressed.kind_of(file.read(compressed.MAGIC_LENGTH), path)
-        if kind is None:
-            file.seek(0)
-            yield file
-        else:
+        start = file.read(compressed.MAGIC_LENGTH)
+        kind = compressed.kind_of(start, path)
+        file.seek(0)
+        if kind is not None:
             with compressed.inflate(file, kind, path) as plain:
                 yield plain
+        elif _is_utf16(start):
+            with _recode(file) as plain:
+                yield plain
+        else:
+            yield file
+
+
+def _is_utf16(start: bytes) -> bool:
+    """Return True for text as PowerShell redirects it; its mark and two zeros are UTF-32's."""
+    return start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and start[2:] != b"\0\0"
+
+
+@contextmanager
+def _recode(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Write UTF-16 as UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    with SpooledTemporaryFile(compressed.MAX_IN_MEMORY_BYTES) as plain:
+        while chunk := file.read(LINE_CHUNK_BYTES):
+            plain.write(decoder.decode(chunk).encode(errors="replace"))
+        plain.seek(0)
+        yield cast("BinaryIO", plain)
 
 
 @contextmanager
@@ -81,17 +103,19 @@ def open_stored(path: Path) -> Iterator[BinaryIO]:
 def read_head(path: Path) -> bytes:
     """Return a file's first 64 KiB, unpacked, for `claims`. Raises UnreadableLog."""
     with open_stored(path) as file:
-        kind = compressed.kind_of(file.read(compressed.MAGIC_LENGTH), path)
+        start = file.read(compressed.MAGIC_LENGTH)
+        kind = compressed.kind_of(start, path)
         if kind is not None:
             return compressed.beginning(file, kind, path, HEAD_BYTES)
-        file.seek(0)
-        return file.read(HEAD_BYTES)
+        head = start + file.read(HEAD_BYTES - len(start))
+        return head.decode("utf-16", "replace").encode() if _is_utf16(start) else head
 
 
 def is_packed(path: Path) -> bool:
-    """Return True if a file is packed with gzip or zstd. Raises UnreadableLog."""
+    """Return True if a file is packed with gzip or zstd, or UTF-16. Raises UnreadableLog."""
     with open_stored(path) as file:
-        return compressed.kind_of(file.read(compressed.MAGIC_LENGTH), path) is not None
+        start = file.read(compressed.MAGIC_LENGTH)
+        return compressed.kind_of(start, path) is not None or _is_utf16(start)
 
 
 def packing_note(path: Path) -> str:

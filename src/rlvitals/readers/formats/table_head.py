@@ -46,7 +46,8 @@ class Table:
 def head_of(data: bytes) -> Table | None:
     """Return the head of the table that a file starts with; None where it is no table.
 
-    `data` is the file's beginning. Blank lines and `#` comments may come before the names.
+    `data` is the file's beginning. Blank lines, `#` comments and the mark of a merge conflict may
+    come before the names.
     """
     if b"\x00" in data:
         return None
@@ -54,7 +55,7 @@ def head_of(data: bytes) -> Table | None:
     for raw in data.split(b"\n")[:-1]:
         start, number = start + len(raw) + 1, number + 1
         text = raw.decode("utf-8-sig", errors="replace").strip("\r")
-        if text and not text.isspace() and not text.startswith("#"):
+        if text and not text.isspace() and not text.startswith(("#", "<<<<<<< ")):
             if text.lstrip().startswith(("{", "[")):  # JSON
                 return None
             names, delimiter = _split(text)
