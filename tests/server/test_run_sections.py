@@ -8,6 +8,7 @@ from served import build, record, until
 from starlette.testclient import TestClient
 
 import rlvitals
+from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.server import chart_data
 from rlvitals.storage import compact, thin_file
 from rlvitals.types import Series
@@ -131,6 +132,24 @@ def test_attempts_checkpoints_and_changed_settings_stand_on_the_axis(client):
     step, text = data["changes"][0]
     assert step == 10
     assert "learning_rate 1e-06 → 2e-06" in text
+
+
+def test_a_checkpoint_has_the_lamp_of_its_health(tmp_path):
+    record(tmp_path / "saved", points=60)
+    healths = {1024: "healthy", 2048: "learning-rate-jump, kl-spike", 3072: "not judged"}
+    checkpoints = Checkpoints(tmp_path / "saved", health=healths.get, tell=lambda _: None)
+    for step in healths:
+        with checkpoints.save(step) as folder:
+            (folder / "model.bin").write_bytes(b"weights")
+    (checkpoints_folder,) = (tmp_path / "saved").rglob("*3072")
+    (checkpoints_folder / "model.bin").write_bytes(b"cut")
+    with TestClient(build(tmp_path), base_url="http://127.0.0.1") as opened:
+        until(lambda: opened.get("/api/runs").json()["rows"])
+        marks = page_data(opened, "saved")["checkpoints"]
+    assert [(step, lamp) for step, lamp, _ in marks] == [
+        (1024, "good"), (2048, "watch"), (3072, "bad"),
+    ]  # fmt: skip
+    assert marks[1][2].endswith(" at 2,048: learning-rate-jump, kl-spike")
 
 
 def test_the_end_of_a_console_file_is_shown(client, root, tmp_path):
