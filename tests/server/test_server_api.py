@@ -102,6 +102,17 @@ def test_a_run_with_too_few_rows_is_not_green(root, client):
     assert row["reason"] == "outcome/return has 3 numbers of the 10 needed"
 
 
+def test_a_run_that_has_only_begun_is_called_provisional(root, client):
+    run = rlvitals.start(str(root / "begun"), settings={"total_timesteps": 4_000_000})
+    write(run, range(40))
+    run.flush()
+    begun = until(lambda: [r for r in judged(client) if r["key"] == "begun"])
+    assert begun[0]["is_provisional"]
+    assert "provisional: learning has only begun" in client.get("/run/begun").text
+    run.finish()
+    assert not any(row["is_provisional"] for row in judged(client) if row["key"] != "begun")
+
+
 def test_filters_are_those_of_the_index(client):
     judged(client)
     assert [row["key"] for row in rows(client, "search=goo")] == ["good"]

@@ -27,6 +27,7 @@ class Summary:
     name: str
     lamp: str = "pending"  # one of LAMPS
     verdict: str = "pending"
+    is_provisional: bool = False  # the run goes on, and has only begun
     reason: str = ""
     rule: str = ""  # of the worst finding
     onset: int | None = None  # step at which the worst finding set in

@@ -158,6 +158,7 @@ function fleetLine(row, differing, labels, selected) {
       ...(row.job ? [html("span", { class: "setting job", title: row.job }, row.job)] : []))),
     html("div", { class: "what" },
       html("div", { class: "said" }, html("b", { class: `word ${row.lamp}` }, row.verdict),
+        ...(row.is_provisional ? [html("span", { class: "since" }, "provisional")] : []),
         ...(row.rule ? [html("code", {}, row.rule)] : []), html("span", { class: "since" }, since)),
       html("div", { class: "reason", title: row.reason }, row.reason)),
     html("div", { class: "outcome" }, sparkline(row),
