@@ -149,6 +149,9 @@ def test_every_run_is_reached_though_an_answer_holds_few(show, monkeypatch):
     page = show("/?sort=name")
     names = "[...document.querySelectorAll('.name')].map(name => name.title)"
     page.until(f"{names}[0] === 'healthy'")
+    page.key("j", "j")
+    page.key("x", "x")
+    assert page.run("document.getElementById('compare').textContent") == "Compare 1"
     seen, more = [], "document.getElementById('more')"
     for text in ("Show more", "Show more", "Next 3 of 8", "Next 2 of 8"):
         seen += page.run(names)
@@ -161,6 +164,8 @@ def test_every_run_is_reached_though_an_answer_holds_few(show, monkeypatch):
     monkeypatch.setattr(fleet_page, "MAX_PAGE_ROWS", 2)
     page.run("document.getElementById('group').click()")
     page.until("document.querySelector('.empty')?.textContent.startsWith('2 of 3 groups')")
+    page.key("j", "j")
+    page.key("x", "x")  # groups are not selected
 
 
 OUTCOME = "document.querySelector('.chart')"

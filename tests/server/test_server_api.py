@@ -19,11 +19,12 @@ from starlette.testclient import TestClient
 
 import rlvitals
 from rlvitals import settings
-from rlvitals.server import chart_data, fleet_groups, run_files
+from rlvitals.server import chart_data, fleet_groups, fleet_line, run_files
 from rlvitals.server.channel import MAX_QUEUED_MESSAGES, MAX_REPLAYED_MESSAGES, Channel
 from rlvitals.server.fleet_line import Summary
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_files import Entry
+from rlvitals.storage import search_terms
 from rlvitals.storage.index import Index
 from rlvitals.views import diagnosis_json
 
@@ -175,6 +176,25 @@ def test_a_log_of_another_framework_is_a_run_too(root, client):
     found = until(lambda: next((r for r in judged(client) if r["key"] == "sb3"), None))
     assert found["verdict"] == "collapsed"
     assert client.get("/run/sb3").status_code == 200
+    for query, fits in {
+        "env_id=CartPole-v1": True, "env_id=Other": False, "env_id>1": False, "verdict:coll": True,
+        "status:finished": False, "sb3 collapsed": True, "action-collapse": False,
+        found["rule"]: True, "tag:x": False, "project:x": False,
+    }.items():  # fmt: skip
+        keys = [
+            row["key"] for row in client.get("/api/runs", params={"search": query}).json()["rows"]
+        ]
+        assert ("sb3" in keys) is fits, query
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [("lr<1e-3", True), ("lr<=1e-4", False), ("optimiser/lr>2e-4", True), ("lr!=3e-4", False),
+     ("clip=auto", True), ("clip>1", False), ("r=3e-4", False)],
+)  # fmt: skip
+def test_a_line_fits_by_its_settings(query, fits):
+    line = Summary("a", "a", settings={"optimiser/lr": "0.0003", "clip": "auto"})
+    assert fleet_line.fits(line, search_terms.parse(query)) is fits
 
 
 def unpack(told):
