@@ -340,7 +340,7 @@ class Fleet:
         entry = None if line is None else self.entries.get(line.key)
         if line is None or entry is None or entry.run is not None:
             return
-        path = "" if line.key == "." else line.key
+        path = "" if line.key == fleet_line.ROOT_KEY else line.key
         with self._index_lock:
             text = fleet_line.to_json(line, self._traits.get(line.key, ()))
             self._index.note({path: line.verdict}, self._judge_id, {path: text})

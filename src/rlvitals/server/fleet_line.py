@@ -13,6 +13,7 @@ from typing import Any
 from rlvitals.storage.run_query import Indexed
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
 
+ROOT_KEY = "."  # of a run that is the served folder itself; its page is at /run/
 # Unknown is not green; what is not judged yet is neither.
 LAMPS = ("bad", "watch", "unknown", "pending", "good")  # the worst first
 # Settings that differ between runs of one experiment, or count rather than choose.

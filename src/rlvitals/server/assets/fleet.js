@@ -154,11 +154,12 @@ function emptyText(words, lamp) {
 
 /* Make the line of a run. */
 function fleetLine(row, differing, labels, selected) {
-  const box = html("input", { type: "checkbox", value: row.key, "aria-label": `select ${row.key} to compare` });
+  const shown = row.key === "." ? row.name : row.key; // the served folder itself may be a run
+  const box = html("input", { type: "checkbox", value: row.key, "aria-label": `select ${shown} to compare` });
   box.checked = selected.has(row.key);
-  const slash = row.key.lastIndexOf("/") + 1;
-  const name = html("a", { class: "name", href: `/run/${row.key.split("/").map(encodeURIComponent).join("/")}`, title: row.key },
-    html("span", { class: "folder" }, ...breakable(row.key.slice(0, slash))), ...breakable(row.key.slice(slash)));
+  const slash = shown.lastIndexOf("/") + 1;
+  const name = html("a", { class: "name", href: `/run/${row.key.split("/").map(encodeURIComponent).join("/")}`, title: shown },
+    html("span", { class: "folder" }, ...breakable(shown.slice(0, slash))), ...breakable(shown.slice(slash)));
   const settings = differing.filter((key) => row.settings[key] !== undefined).map((key) =>
     html("span", { class: "setting", title: key }, html("span", {}, `${key.split("/").at(-1)} `), row.settings[key]));
   const tags = row.tags.map((tag) => html("span", { class: "tag-name" }, tag));
