@@ -297,6 +297,21 @@ def test_an_address_leads_to_a_finding(show):
     assert page.run("location.search") == f"?finding={rule}"
 
 
+def test_a_click_where_a_finding_began_leads_to_its_evidence(show):
+    page = show("/run/sweep/broken", height=3000)
+    onset = "document.querySelector('.dashboard .chart:not([inert]) .onset')"
+    page.until(f"!!{onset}")
+    box = page.run(
+        f"(b => [b.x + b.width / 2, b.y + b.height / 2])({onset}.getBoundingClientRect())"
+    )
+    page.mouse("mousePressed", *box, button="left", buttons=1, clickCount=1)
+    page.mouse("mouseReleased", *box, button="left", clickCount=1)
+    page.until("document.activeElement.matches('.finding')")
+    rule = page.run("document.activeElement.querySelector('code').textContent")
+    page.until(f"location.search === '?finding={rule}'")
+    assert "return" in page.run("document.activeElement.textContent")
+
+
 def test_seeds_are_grouped_with_a_band(show):
     page = show("/?group=seeds")
     page.until("document.querySelectorAll('.line.group').length > 0")

@@ -178,7 +178,7 @@ class LiveChart extends Chart {
     const box = this.canvas.getBoundingClientRect();
     const x = (event.clientX - box.left) * (this.width / box.width);
     const mark = this.told.marks.find(([began]) => Math.abs(this.area.x(began) - x) <= PIN_PIXELS);
-    if (mark) goToFinding(mark[2]);
+    if (mark && goToFinding(mark[2])) keepInAddress({ finding: mark[2] });
   }
 
   /* Save all points of a single curve, which the server has, or what is drawn of several. */
