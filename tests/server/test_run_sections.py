@@ -1,6 +1,8 @@
 """The parts of a run's page beyond the diagnosis: rollouts, distributions, console, timeline."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from rlvitals.server import chart_data
 from rlvitals.storage import compact, thin_file
 from rlvitals.types import Series
 
+RUNS = Path(__file__).parents[1] / "runs"
 EVIL = "<script>alert(1)</script>"
 
 
@@ -123,6 +126,18 @@ def test_parts_and_distributions_are_charts_of_layers(client):
     assert len(answer["charts"][0]["curves"]) == 7  # quantiles
     parts = client.get(f"/api/charts?key=language&name={forms['stacked']}").json()
     assert {"correct", "format"} <= {c["label"] for c in parts["charts"][0]["curves"]}
+
+
+def test_shares_of_actions_are_stacked(tmp_path):
+    (tmp_path / "scheduler").mkdir()
+    shutil.copy(RUNS / "scheduler-collapsed" / "run.csv", tmp_path / "scheduler")
+    with TestClient(build(tmp_path), base_url="http://127.0.0.1") as opened:
+        (key,) = until(lambda: [row["key"] for row in opened.get("/api/runs").json()["rows"]])
+        charts = page_data(opened, key)["charts"]
+        (name,) = [name for name, chart in charts.items() if chart["form"] == "shares"]
+        answer = opened.get("/api/charts", params={"key": key, "name": name}).json()
+    labels = [curve["label"] for curve in answer["charts"][0]["curves"]]
+    assert labels == [f"replica {number}" for number in range(4)]
 
 
 def test_attempts_checkpoints_and_changed_settings_stand_on_the_axis(client):

@@ -197,6 +197,20 @@ def test_a_line_fits_by_its_settings(query, fits):
     assert fleet_line.fits(line, search_terms.parse(query)) is fits
 
 
+def test_the_training_time_of_broken_runs_is_summed_up(tmp_path):
+    for name, seconds, is_broken in (("fine", 2, False), ("lost", 3, True)):
+        table = ["time/time_elapsed,time/total_timesteps,rollout/ep_rew_mean,train/approx_kl"]
+        for row in range(100):
+            outcome = 9 + row % 2 if is_broken and row > 50 else 20 + 3 * row
+            table.append(f"{seconds * row},{1024 * row},{outcome},0.01")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "progress.csv").write_text("\n".join(table))
+    with TestClient(build(tmp_path), base_url="http://127.0.0.1") as opened:
+        until(lambda: len(judged(opened)) == 2)
+        trained = opened.get("/api/runs").json()["trained"]
+    assert trained == pytest.approx({"bad": 3 * 99, "all": 5 * 99}, rel=0.02)  # but the first row
+
+
 def unpack(told):
     kind = f"<f{told['f']}"
     return np.frombuffer(base64.b64decode(told["b"]), kind)
