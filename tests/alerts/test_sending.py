@@ -23,7 +23,7 @@ from rlvitals.alerts.conditions import Alarm
 from rlvitals.alerts.sender import RouteWorker, Sender
 from rlvitals.alerts.tracker import Tracker
 from rlvitals.diagnosis import engine
-from rlvitals.types import Lifecycle
+from rlvitals.types import Budget, Lifecycle
 
 RUNS = Path(__file__).parents[1] / "runs"
 KL = Alarm("kl-spike", "error", "KL rose to 9", 1200, "fires on 0 of 208 healthy runs")
@@ -259,6 +259,18 @@ def test_nothing_is_told_before_the_first_update():
     word = replace(diagnosis.verdict, word=rlvitals.Word.UNKNOWN)
     unlearned = replace(diagnosis, trace=early, verdict=word)
     assert conditions.find_alarms(unlearned, [conditions.parse("warning")]) == {}
+
+
+def test_an_alarm_of_a_run_that_has_only_begun_is_called_provisional():
+    diagnosis = diagnose("ppo-cartpole-lr-x300")
+    budget = Budget(100 * diagnosis.trace.last_step, "set")
+    trace = replace(diagnosis.trace, lifecycle=Lifecycle(live=True), budget=budget)
+    for begun in (True, False):
+        judged = replace(diagnosis, trace=trace if begun else diagnosis.trace)
+        alarms = conditions.find_alarms(judged, [conditions.parse("warning")])
+        assert alarms
+        for alarm in alarms.values():
+            assert any(text.startswith("provisional") for text in alarm.counter) is begun
 
 
 def test_follow_sends_what_a_run_shows(tmp_path, call_follow):

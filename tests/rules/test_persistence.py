@@ -6,13 +6,15 @@ import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals.diagnosis import engine
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.going_on import GRACE_UPDATES, goes_on, in_grace
+from rlvitals.rules.going_on import GRACE_UPDATES, goes_on, in_grace, is_provisional
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.value import critic_explains_nothing
 from rlvitals.types import Budget, Lifecycle
+from rlvitals.views import phrases
 
 JUST_NOW = Lifecycle(live=True)
 PERSISTS = persistence("rings")
@@ -103,6 +105,16 @@ def test_a_warm_up_counts_by_its_share_as_well():
     late = series.steps[-1] - np.arange(100)[::-1]
     packed = replace(run, series={**run.series, "optimiser/loss": replace(series, steps=late)})
     assert in_grace(packed)
+
+
+@pytest.mark.parametrize(
+    ("budget", "known", "expected"),
+    [(30, {}, True), (10, {}, False), (30, {"ended": True}, False), (30, {"live": None}, False)],
+)
+def test_a_twentieth_of_the_budget_is_provisional(budget, known, expected):
+    trace = replace(live(**known), budget=Budget(budget * LAST, "set"))
+    assert is_provisional(trace) is expected
+    assert ("provisional" in phrases.headline(engine.diagnose(trace))) is expected
 
 
 def test_known_is_when_it_could_be_seen_not_when_it_had_stood():

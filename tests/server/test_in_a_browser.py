@@ -9,6 +9,7 @@ from effort import sampled
 from served import build, record, serving, write
 
 import rlvitals
+from rlvitals.server import fleet_page
 
 pytestmark = needs_browser
 
@@ -98,6 +99,12 @@ def test_a_spike_of_one_point_is_seen_and_zoomed_into(show):
     # The server was asked for every point of the stretch: 0 to 6 again and again, and the spike.
     page.until(f"({LOSS}.querySelector('.line').getAttribute('d').match(/[ML]/g) ?? []).length"
                f" >= {min(last - first, 1000)}")  # fmt: skip
+    # What is pointed at is read out whole, also next to the button that ends the zoom.
+    page.mouse("mouseMoved", left + (right - left) * (SPIKE_ROW - first) / (last - first), middle)
+    page.until(f"{LOSS}.querySelector('.readout').textContent === '17,001: 500'")
+    readouts = "[...document.querySelectorAll('.readout')].filter(one => one.textContent)"
+    assert page.run(f"{readouts}.length") > 2
+    assert page.run(f"{readouts}.filter(one => one.scrollWidth > one.clientWidth).length") == 0
     again = show(f"/run/long?first={first}&last={last}", height=2000)  # the link shows the same
     again.until(f"{LOSS}?.querySelector('.line')?.getAttribute('d')")
     assert again.run(TOP) == top
@@ -134,6 +141,31 @@ def hide(page, *, hidden):
     value = str(hidden).lower()
     page.run(f"Object.defineProperty(document, 'hidden', {{ value: {value}, configurable: true }})")
     page.run("void document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_every_run_is_reached_though_an_answer_holds_few(show, monkeypatch):
+    monkeypatch.setattr(fleet_page, "PAGE_ROWS", 1)
+    monkeypatch.setattr(fleet_page, "MAX_PAGE_ROWS", 3)
+    page = show("/?sort=name")
+    names = "[...document.querySelectorAll('.name')].map(name => name.title)"
+    page.until(f"{names}[0] === 'healthy'")
+    page.key("j", "j")
+    page.key("x", "x")
+    assert page.run("document.getElementById('compare').textContent") == "Compare 1"
+    seen, more = [], "document.getElementById('more')"
+    for text in ("Show more", "Show more", "Next 3 of 8", "Next 2 of 8"):
+        seen += page.run(names)
+        assert page.run(f"{more}.textContent").startswith(text)
+        page.run(f"{more}.click()")
+        page.until(f"{names}.join() !== {seen[-len(page.run(names)) :]!r}.join()")
+    assert len({*seen, *page.run(names)}) == 8
+    page.run(f"{more}.click()")  # back to the first runs
+    page.until(f"{names}[0] === 'healthy'")
+    monkeypatch.setattr(fleet_page, "MAX_PAGE_ROWS", 2)
+    page.run("document.getElementById('group').click()")
+    page.until("document.querySelector('.empty')?.textContent.startsWith('2 of 3 groups')")
+    page.key("j", "j")
+    page.key("x", "x")  # groups are not selected
 
 
 OUTCOME = "document.querySelector('.chart')"
@@ -175,6 +207,23 @@ def test_runs_are_selected_and_compared(show):
     page.until(f"!!{OUTCOME}.querySelector('.line')")
     unit = f"{OUTCOME}.querySelector('.steps').textContent"
     assert page.run(unit) == "seconds of training"
+
+
+def test_runs_are_selected_on_a_phone(show):
+    page = show(width=380, height=1500, touch=True)
+    page.until("document.querySelectorAll('.line').length >= 3")
+    for key in ("healthy", "other"):
+        box = page.run(
+            "(b => [b.x + b.width / 2, b.y + b.height / 2])"
+            f"(document.querySelector('input[value={key}]').getBoundingClientRect())"
+        )
+        page.mouse("mousePressed", *box, button="left", buttons=1, clickCount=1)
+        page.mouse("mouseReleased", *box, button="left", clickCount=1)
+    page.until("document.getElementById('compare').checkVisibility()")
+    assert page.run("document.getElementById('compare').textContent") == "Compare 2"
+    tops = "['sort', 'compare'].map(id => document.getElementById(id).getBoundingClientRect().top)"
+    assert page.run(f"new Set({tops}).size") == 1  # in one row
+    assert page.run(WIDE)
 
 
 def test_the_groups_of_a_comparison_fit_on_a_phone(show):
@@ -246,6 +295,21 @@ def test_an_address_leads_to_a_finding(show):
         ".dispatchEvent(new Event('click', {bubbles: true, cancelable: true}))"
     )
     assert page.run("location.search") == f"?finding={rule}"
+
+
+def test_a_click_where_a_finding_began_leads_to_its_evidence(show):
+    page = show("/run/sweep/broken", height=3000)
+    onset = "document.querySelector('.dashboard .chart:not([inert]) .onset')"
+    page.until(f"!!{onset}")
+    box = page.run(
+        f"(b => [b.x + b.width / 2, b.y + b.height / 2])({onset}.getBoundingClientRect())"
+    )
+    page.mouse("mousePressed", *box, button="left", buttons=1, clickCount=1)
+    page.mouse("mouseReleased", *box, button="left", clickCount=1)
+    page.until("document.activeElement.matches('.finding')")
+    rule = page.run("document.activeElement.querySelector('code').textContent")
+    page.until(f"location.search === '?finding={rule}'")
+    assert "return" in page.run("document.activeElement.textContent")
 
 
 def test_seeds_are_grouped_with_a_band(show):

@@ -1,6 +1,8 @@
 """The parts of a run's page beyond the diagnosis: rollouts, distributions, console, timeline."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,10 +10,12 @@ from served import build, record, until
 from starlette.testclient import TestClient
 
 import rlvitals
+from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.server import chart_data
 from rlvitals.storage import compact, thin_file
 from rlvitals.types import Series
 
+RUNS = Path(__file__).parents[1] / "runs"
 EVIL = "<script>alert(1)</script>"
 
 
@@ -124,6 +128,18 @@ def test_parts_and_distributions_are_charts_of_layers(client):
     assert {"correct", "format"} <= {c["label"] for c in parts["charts"][0]["curves"]}
 
 
+def test_shares_of_actions_are_stacked(tmp_path):
+    (tmp_path / "scheduler").mkdir()
+    shutil.copy(RUNS / "scheduler-collapsed" / "run.csv", tmp_path / "scheduler")
+    with TestClient(build(tmp_path), base_url="http://127.0.0.1") as opened:
+        (key,) = until(lambda: [row["key"] for row in opened.get("/api/runs").json()["rows"]])
+        charts = page_data(opened, key)["charts"]
+        (name,) = [name for name, chart in charts.items() if chart["form"] == "shares"]
+        answer = opened.get("/api/charts", params={"key": key, "name": name}).json()
+    labels = [curve["label"] for curve in answer["charts"][0]["curves"]]
+    assert labels == [f"replica {number}" for number in range(4)]
+
+
 def test_attempts_checkpoints_and_changed_settings_stand_on_the_axis(client):
     data = page_data(client, "language")
     assert data["seams"] == [20]
@@ -131,6 +147,24 @@ def test_attempts_checkpoints_and_changed_settings_stand_on_the_axis(client):
     step, text = data["changes"][0]
     assert step == 10
     assert "learning_rate 1e-06 → 2e-06" in text
+
+
+def test_a_checkpoint_has_the_lamp_of_its_health(tmp_path):
+    record(tmp_path / "saved", points=60)
+    healths = {1024: "healthy", 2048: "learning-rate-jump, kl-spike", 3072: "not judged"}
+    checkpoints = Checkpoints(tmp_path / "saved", health=healths.get, tell=lambda _: None)
+    for step in healths:
+        with checkpoints.save(step) as folder:
+            (folder / "model.bin").write_bytes(b"weights")
+    (checkpoints_folder,) = (tmp_path / "saved").rglob("*3072")
+    (checkpoints_folder / "model.bin").write_bytes(b"cut")
+    with TestClient(build(tmp_path), base_url="http://127.0.0.1") as opened:
+        until(lambda: opened.get("/api/runs").json()["rows"])
+        marks = page_data(opened, "saved")["checkpoints"]
+    assert [(step, lamp) for step, lamp, _ in marks] == [
+        (1024, "good"), (2048, "watch"), (3072, "bad"),
+    ]  # fmt: skip
+    assert marks[1][2].endswith(" at 2,048: learning-rate-jump, kl-spike")
 
 
 def test_the_end_of_a_console_file_is_shown(client, root, tmp_path):

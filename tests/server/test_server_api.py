@@ -19,11 +19,12 @@ from starlette.testclient import TestClient
 
 import rlvitals
 from rlvitals import settings
-from rlvitals.server import chart_data, fleet_groups, run_files
+from rlvitals.server import chart_data, fleet_groups, fleet_line, run_files
 from rlvitals.server.channel import MAX_QUEUED_MESSAGES, MAX_REPLAYED_MESSAGES, Channel
 from rlvitals.server.fleet_line import Summary
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_files import Entry
+from rlvitals.storage import search_terms
 from rlvitals.storage.index import Index
 from rlvitals.views import diagnosis_json
 
@@ -102,6 +103,17 @@ def test_a_run_with_too_few_rows_is_not_green(root, client):
     assert row["reason"] == "outcome/return has 3 numbers of the 10 needed"
 
 
+def test_a_run_that_has_only_begun_is_called_provisional(root, client):
+    run = rlvitals.start(str(root / "begun"), settings={"total_timesteps": 4_000_000})
+    write(run, range(40))
+    run.flush()
+    begun = until(lambda: [r for r in judged(client) if r["key"] == "begun"])
+    assert begun[0]["is_provisional"]
+    assert "provisional: learning has only begun" in client.get("/run/begun").text
+    run.finish()
+    assert not any(row["is_provisional"] for row in judged(client) if row["key"] != "begun")
+
+
 def test_filters_are_those_of_the_index(client):
     judged(client)
     assert [row["key"] for row in rows(client, "search=goo")] == ["good"]
@@ -164,6 +176,39 @@ def test_a_log_of_another_framework_is_a_run_too(root, client):
     found = until(lambda: next((r for r in judged(client) if r["key"] == "sb3"), None))
     assert found["verdict"] == "collapsed"
     assert client.get("/run/sb3").status_code == 200
+    for query, fits in {
+        "env_id=CartPole-v1": True, "env_id=Other": False, "env_id>1": False, "verdict:coll": True,
+        "status:finished": False, "sb3 collapsed": True, "action-collapse": False,
+        found["rule"]: True, "tag:x": False, "project:x": False,
+    }.items():  # fmt: skip
+        keys = [
+            row["key"] for row in client.get("/api/runs", params={"search": query}).json()["rows"]
+        ]
+        assert ("sb3" in keys) is fits, query
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [("lr<1e-3", True), ("lr<=1e-4", False), ("optimiser/lr>2e-4", True), ("lr!=3e-4", False),
+     ("clip=auto", True), ("clip>1", False), ("r=3e-4", False)],
+)  # fmt: skip
+def test_a_line_fits_by_its_settings(query, fits):
+    line = Summary("a", "a", settings={"optimiser/lr": "0.0003", "clip": "auto"})
+    assert fleet_line.fits(line, search_terms.parse(query)) is fits
+
+
+def test_the_training_time_of_broken_runs_is_summed_up(tmp_path):
+    for name, seconds, is_broken in (("fine", 2, False), ("lost", 3, True)):
+        table = ["time/time_elapsed,time/total_timesteps,rollout/ep_rew_mean,train/approx_kl"]
+        for row in range(100):
+            outcome = 9 + row % 2 if is_broken and row > 50 else 20 + 3 * row
+            table.append(f"{seconds * row},{1024 * row},{outcome},0.01")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "progress.csv").write_text("\n".join(table))
+    with TestClient(build(tmp_path), base_url="http://127.0.0.1") as opened:
+        until(lambda: len(judged(opened)) == 2)
+        trained = opened.get("/api/runs").json()["trained"]
+    assert trained == pytest.approx({"bad": 3 * 99, "all": 5 * 99}, rel=0.02)  # but the first row
 
 
 def unpack(told):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -12,7 +13,7 @@ import pytest
 from rlvitals.following import changes
 from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
-from rlvitals.types import Series
+from rlvitals.types import Budget, Lifecycle, Series
 from rlvitals.views import json_view
 from rlvitals.views.console import plain
 from rlvitals.views.follow import Lines
@@ -60,6 +61,14 @@ def test_a_line_for_a_person(change):
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert re.match(r"\d\d:\d\d:\d\d  run\\x1b", text)
+
+
+def test_the_verdict_of_a_run_that_has_only_begun_is_called_provisional():
+    trace = replace(FOUND.trace, lifecycle=Lifecycle(live=True))
+    for budget, expected in ((Budget(100 * trace.last_step, "set"), True), (None, False)):
+        judged = replace(FOUND, trace=replace(trace, budget=budget))
+        line = Lines().line(changes.Judged(*AT, judged, turned=True, first=False))
+        assert ("provisional" in plain(line, width=100)) is expected
 
 
 def test_a_silent_run_is_not_told_of_again_and_again():

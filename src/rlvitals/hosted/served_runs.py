@@ -32,6 +32,8 @@ def open_address(address: str) -> "Trace | ServedRuns":
     if not url.hostname:
         raise UsageError("the address names no host", where=address, hint="http://localhost:8265")
     runs = ServedRuns(url)
+    if url.path == "/run/":  # the served folder itself, whose key a browser drops
+        return runs["."]
     key = unquote(url.path).strip("/")
     if key in {"", "run"}:
         return runs

@@ -92,6 +92,12 @@ def in_grace(trace: Trace) -> bool:
     return updates <= GRACE_UPDATES or trace.last_step - first < 0.05 * span
 
 
+def is_provisional(trace: Trace) -> bool:
+    """Tell whether a run goes on and has only begun: a twentieth of its budget, or few updates."""
+    is_at_start = trace.budget is not None and trace.last_step < 0.05 * trace.budget.steps
+    return goes_on(trace) and (is_at_start or in_grace(trace))
+
+
 def describe_end(trace: Trace) -> str:
     """Say what ended a run, and at which step; empty where nothing says that it did."""
     cycle = trace.lifecycle

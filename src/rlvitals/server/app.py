@@ -30,6 +30,7 @@ from rlvitals.settings import Settings
 from rlvitals.storage.run_query import RunQuery
 
 if TYPE_CHECKING:  # the module that opens runs loads what judges
+    from rlvitals.readers.discovery.sources import Run
     from rlvitals.server.live_run import LiveRun
 
 
@@ -134,7 +135,12 @@ def _runs(root: Path, settings: Settings, store: RunQuery | None) -> tuple[Fleet
         with fleet.reader:
             return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
 
-    live = LiveRuns(open_run, lambda run: fleet.note(run.key, run.diagnosis))
+    def find_files(live_run: "LiveRun") -> "Run | None":
+        from rlvitals.server import run_files  # noqa: PLC0415 - it loads the readers
+
+        return run_files.find_changed(root, fleet.entries.get(live_run.key), live_run.run)
+
+    live = LiveRuns(open_run, find_files, lambda run: fleet.note(run.key, run.diagnosis))
     fleet.open_keys = live.keys
     return fleet, live
 

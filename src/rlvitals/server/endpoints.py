@@ -19,6 +19,7 @@ from rlvitals.server import (
     compare_page,
     console,
     fleet_groups,
+    fleet_page,
     rollout_view,
     run_page,
 )
@@ -30,7 +31,6 @@ from rlvitals.server.live_runs import LiveRuns
 from rlvitals.types import Series
 from rlvitals.views import diagnosis_json, json_view
 
-MAX_PAGE_ROWS = 500
 CSV_TYPE = "text/csv; charset=utf-8"
 
 Describe = Callable[[LiveRun], Mapping[str, object] | None]
@@ -79,13 +79,14 @@ class Api:
     def _fleet_endpoints(self) -> tuple[Endpoint, ...]:
         keys = Parameter("key", "a run's path; two or more", required=True, repeats=True)
         axis = Parameter("axis", "steps, samples, episodes, tokens or time")
+        max_rows = fleet_page.MAX_PAGE_ROWS
         return (
             Endpoint("/api/runs", "List the runs, one line each", self.runs, (
                 Parameter("search", "words that select runs: ppo tag:sweep lr<1e-3"),
                 Parameter("lamp", "only runs of a lamp: bad, watch, unknown, pending or good"),
                 Parameter("sort", "worst, newest or name"),
                 Parameter("offset", "lines to skip", "integer"),
-                Parameter("limit", f"lines to return, at most {MAX_PAGE_ROWS}", "integer"),
+                Parameter("limit", f"lines to return, at most {max_rows}", "integer"),
             )),
             Endpoint("/api/groups", "Group the runs by all settings but the seed", self.groups, (
                 Parameter("search", "words that select runs"),
@@ -145,7 +146,7 @@ class Api:
             case "name":
                 rows.sort(key=lambda row: row.key)
         offset = _integer(request, "offset") or 0
-        limit = min(_integer(request, "limit") or 100, MAX_PAGE_ROWS)
+        limit = min(_integer(request, "limit") or 100, fleet_page.MAX_PAGE_ROWS)
         return JSONResponse({
             "rows": [asdict(row) for row in rows[max(offset, 0) :][: max(limit, 0)]],
             "total": len(rows),
@@ -155,9 +156,9 @@ class Api:
         })  # fmt: skip
 
     def groups(self, request: Request) -> Response:
-        """Return the fleet's groups, at most MAX_PAGE_ROWS of them."""
+        """Return the fleet's groups, at most `fleet_page.MAX_PAGE_ROWS` of them."""
         groups = fleet_groups.group(self._rows(request), self.fleet.differing)
-        content = [asdict(group) for group in groups[:MAX_PAGE_ROWS]]
+        content = [asdict(group) for group in groups[: fleet_page.MAX_PAGE_ROWS]]
         return JSONResponse({"groups": content, "total": len(groups)})
 
     def _rows(self, request: Request) -> list[Summary]:

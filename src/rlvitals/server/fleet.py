@@ -19,7 +19,7 @@ from rlvitals.server.live_runs import SingleReader
 from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
 from rlvitals.settings import Settings
-from rlvitals.storage import find_run_folders
+from rlvitals.storage import find_run_folders, search_terms
 from rlvitals.storage.downsample import Points
 from rlvitals.storage.index import Index
 from rlvitals.storage.run_query import Indexed, RunQuery
@@ -126,7 +126,8 @@ class Fleet:
         if query.strip():
             with self._index_lock:
                 keys = {entry.path for entry in (self._run_query or self._index).search(query)}
-            rows = [row for row in rows if row.key in keys or self._fits(row, query)]
+            terms = search_terms.parse(query)
+            rows = [row for row in rows if row.key in keys or fleet_line.fits(row, terms)]
         return sorted(rows, key=fleet_line.badness)
 
     def points(
@@ -143,18 +144,6 @@ class Fleet:
             times = [(row.lamp, row.trained) for row in self.rows.values() if row.trained]
         broken = sum(seconds for name, seconds in times if name == "bad")
         return {"bad": broken, "all": sum(seconds for _, seconds in times)}
-
-    def _fits(self, row: Summary, query: str) -> bool:
-        """Return whether a row fits a query on what the index does not know of it."""
-        for term in query.lower().split():
-            field, colon, value = term.partition(":")
-            texts = {"verdict": row.verdict, "status": row.state, "name": row.name}
-            if colon and field in texts:
-                if value not in texts[field].lower():
-                    return False
-            elif not any(term in text.lower() for text in (row.key, row.verdict, row.state)):
-                return False
-        return True
 
     def _keep_current(self) -> None:
         pause = 0.0
@@ -351,7 +340,7 @@ class Fleet:
         entry = None if line is None else self.entries.get(line.key)
         if line is None or entry is None or entry.run is not None:
             return
-        path = "" if line.key == "." else line.key
+        path = "" if line.key == fleet_line.ROOT_KEY else line.key
         with self._index_lock:
             text = fleet_line.to_json(line, self._traits.get(line.key, ()))
             self._index.note({path: line.verdict}, self._judge_id, {path: text})

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvitals.comparison import statistics
 from rlvitals.errors import join_first
-from rlvitals.server.fleet_line import LAMPS, Summary, is_bookkeeping
+from rlvitals.server.fleet_line import LAMPS, ROOT_KEY, Summary, is_bookkeeping
 from rlvitals.server.run_summary import SPARK_COLUMNS, SPARK_LEVELS, to_heights
 
 SEED_SUFFIX = re.compile(r"[-_/.]*\b(s|seed)[-_]?\d+$", re.IGNORECASE)
@@ -54,10 +54,10 @@ def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
     first = rows[0]
     texts = [f"{name.rpartition('/')[2]} {_range(rows, name)}" for name in names
              if name in first.settings]  # fmt: skip
-    stems = {SEED_SUFFIX.sub("", row.key) for row in rows}
+    stems = {SEED_SUFFIX.sub("", _path(row)) for row in rows}
     stem = first.experiment or (stems.pop() if len(stems) == 1 else "")
     more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-    label = " · ".join([*([stem] if stem else []), *texts]) or f"{first.key}{more}"
+    label = " · ".join([*([stem] if stem else []), *texts]) or f"{_path(first)}{more}"
     values = np.sort([float(row.value.replace(",", "")) for row in rows if row.value])
     counts = Counter(row.lamp for row in rows)
     middle, lowest, highest = _band(rows)
@@ -73,6 +73,10 @@ def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
         spark_low=lowest,
         spark_high=highest,
     )
+
+
+def _path(row: Summary) -> str:
+    return row.name if row.key == ROOT_KEY else row.key
 
 
 def _range(rows: Sequence[Summary], name: str) -> str:

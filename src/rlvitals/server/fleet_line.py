@@ -4,12 +4,16 @@ Nothing here imports what judges: the first page of the fleet is served before t
 """
 
 import json
+import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from rlvitals.storage.run_query import Indexed
+from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
 
+ROOT_KEY = "."  # of a run that is the served folder itself; its page is at /run/
 # Unknown is not green; what is not judged yet is neither.
 LAMPS = ("bad", "watch", "unknown", "pending", "good")  # the worst first
 # Settings that differ between runs of one experiment, or count rather than choose.
@@ -17,6 +21,10 @@ BOOKKEEPING = re.compile(
     r"seed|total_(steps|epochs|timesteps|flos)|save_|log|num_input_tokens|output_dir|(run_)?name|"
     r"device"
 )
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,7 @@ class Summary:
     name: str
     lamp: str = "pending"  # one of LAMPS
     verdict: str = "pending"
+    is_provisional: bool = False  # the run goes on, and has only begun
     reason: str = ""
     rule: str = ""  # of the worst finding
     onset: int | None = None  # step at which the worst finding set in
@@ -85,6 +94,35 @@ def from_error(summary: Summary, problem: str) -> Summary:
 def badness(row: Summary) -> tuple[int, bool, float, str]:
     """Return the sort key of a line among the worst first."""
     return (LAMPS.index(row.lamp), row.state != "running", -(row.time or 0.0), row.key)
+
+
+def fits(row: Summary, terms: Iterable[Term]) -> bool:
+    """Return whether a line itself fits every term: the index knows run folders alone."""
+    return all(_fits(row, term) for term in terms)
+
+
+def _fits(row: Summary, term: Term) -> bool:
+    match term:
+        case TextTerm(text):
+            texts = (row.key, row.verdict, row.state, row.rule)
+            return any(text.lower() in each.lower() for each in texts)
+        case TagTerm(tag):
+            return tag in row.tags
+        case FieldTerm(field_name, text):
+            shown = {"verdict": row.verdict, "status": row.state, "name": row.name}
+            return text.lower() in shown.get(field_name, "").lower()
+        case SettingTerm(key, sign, operand):
+            values = (v for n, v in row.settings.items() if n == key or n.endswith(f"/{key}"))
+            return any(_compares(value, sign, operand) for value in values)
+
+
+def _compares(value: str, sign: str, operand: float | str) -> bool:
+    if isinstance(operand, str):
+        return COMPARISONS[sign](value, operand)
+    try:
+        return COMPARISONS[sign](float(value), operand)
+    except ValueError:
+        return False
 
 
 def is_bookkeeping(setting: str) -> bool:

@@ -8,6 +8,7 @@ from rlvitals.server.fleet_line import LAMPS
 from rlvitals.views.report.markup import Html, el
 
 PAGE_ROWS = 100  # lines that the first page contains and each further request adds
+MAX_PAGE_ROWS = 500  # lines of one answer
 LAMP_LABELS = {
     "bad": "broken", "watch": "to look at", "unknown": "unknown", "pending": "pending",
     "good": "healthy",
@@ -25,6 +26,7 @@ def document(fleet: Fleet) -> str:
         "lamps": fleet.lamps,
         "differing": fleet.differing,
         "page_rows": PAGE_ROWS,
+        "max_rows": MAX_PAGE_ROWS,
         "labels": LAMP_LABELS,
         "trained": fleet.sum_training_time(),
     }

@@ -4,6 +4,7 @@ Of a large run thinned points are kept, and new rows are added to them. Where a 
 thinned, its points are let go after it has ended, while no page asks for them.
 """
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -140,6 +141,15 @@ class LiveRun:
                 self.page = self.page.without_points()
                 self.diagnosis = replace(self.diagnosis, trace=self.page.judged)
                 self.diagnosis_has_points = False
+
+    def replace_files(self, run: Run, time_s: float) -> None:
+        """Read a run whose folder has other files than before, as when its process starts anew."""
+        with self._lock:
+            self.run = run
+            self._judged_points = -1
+            with contextlib.suppress(UnreadableLog):  # a later look may be able to
+                self._read_files(time_s)
+        self.channel.publish("reload", {})
 
     def look(self, time_s: float) -> None:
         """Read the rows written since the last look, and publish them. Time: epoch seconds."""

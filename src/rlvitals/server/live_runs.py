@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # the module that opens runs loads what judges
+    from rlvitals.readers.discovery.sources import Run
     from rlvitals.server.live_run import LiveRun
 
 LIVE_LOOK_SECONDS = 0.5  # between two looks: a new row is shown within 1.5 s of being written
 
 Open = Callable[[str, float], "LiveRun"]  # by key, at a time in epoch seconds
+FindFiles = Callable[["LiveRun"], "Run | None"]  # None: the run's files are those that it reads
 
 
 class SingleReader:
@@ -39,9 +41,11 @@ class SingleReader:
 class LiveRuns:
     """The open runs, least recently used first."""
 
-    def __init__(self, open_run: Open, note: "Callable[[LiveRun], None]") -> None:
+    def __init__(
+        self, open_run: Open, find_files: FindFiles, note: "Callable[[LiveRun], None]"
+    ) -> None:
         """Start without runs. `note` is called after each judgement."""
-        self._open_run, self._note = open_run, note
+        self._open_run, self._find_files, self._note = open_run, find_files, note
         self._runs: dict[str, LiveRun] = {}
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
@@ -118,7 +122,10 @@ class LiveRuns:
                 runs = list(self._runs.values())
             for run in runs:
                 time_s = clock.now()
-                run.look(time_s)
+                if (found := self._find_files(run)) is None:
+                    run.look(time_s)
+                else:
+                    run.replace_files(found, time_s)
                 if run.key not in self._pending and run.needs_judging(time_s):
                     self._pending.add(run.key)
                     self._judges.submit(self._judge, run)

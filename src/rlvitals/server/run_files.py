@@ -43,6 +43,21 @@ def read_run(root: Path, entry: Entry) -> "Run":
     return run
 
 
+def find_changed(root: Path, entry: Entry | None, run: "Run") -> "Run | None":
+    """Return a run as it was found last where it has other files than `run`; else None."""
+    if entry is None or entry.run is None or _paths(entry.run) == _paths(run):
+        return None
+    try:
+        found = read_run(root, entry)
+    except UnreadableLog:
+        return None
+    return None if _paths(found) == _paths(run) else found
+
+
+def _paths(run: "Run") -> tuple[Path, ...]:
+    return (*(path for path, _ in run.files), *run.settings)
+
+
 def trackers(entry: Entry) -> frozenset[str]:
     """Return the names of the readers of a run's files."""
     return frozenset({"rlvitals"}) if entry.run is None else entry.run.trackers

@@ -9,6 +9,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.marks import Mark
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.server import page_shell, rollout_view, run_header, timeline
+from rlvitals.server.fleet_line import ROOT_KEY
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.figures import actions, dashboard, distributions, figure, reward_breakdown
@@ -107,9 +108,10 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
 def document(page: RunPage, content: Mapping[str, object]) -> str:
     """Return the page. `content`: what its script needs."""
     key = str(content["key"])
-    crumbs = el("span", el("span", "/", class_="slash", aria_hidden="true"), key, class_="crumb",
-                title=key)  # fmt: skip
     name = page.judged.name or key
+    path = name if key == ROOT_KEY else key
+    crumbs = el("span", el("span", "/", class_="slash", aria_hidden="true"), path, class_="crumb",
+                title=path)  # fmt: skip
     return page_shell.document("run", name, content, page.content, crumbs=crumbs)
 
 

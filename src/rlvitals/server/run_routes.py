@@ -13,6 +13,7 @@ from rlvitals.server import compare_page, page_shell, run_page
 from rlvitals.server.control import Control, describe
 from rlvitals.server.endpoints import Api, format_problem
 from rlvitals.server.fleet import Fleet
+from rlvitals.server.fleet_line import ROOT_KEY
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
 from rlvitals.server.page_shell import NO_STORE
@@ -38,7 +39,7 @@ def build(
 
 def _pages(endpoints: Api) -> list[Route]:
     def show_run(request: Request) -> Response:
-        run = endpoints.live.get(request.path_params["key"])
+        run = endpoints.live.get(request.path_params["key"] or ROOT_KEY)  # browsers drop a "."
         text = run_page.document(run.page, endpoints.page_data(run))
         return HTMLResponse(text, headers=NO_STORE)
 

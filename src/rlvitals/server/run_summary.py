@@ -16,6 +16,7 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.settings_files import experiment_of_trial
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.going_on import is_provisional
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import OUTCOME_UNKNOWN, label
 from rlvitals.server import fleet_line
@@ -69,6 +70,7 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
         summary,
         lamp=lamp(diagnosis),
         verdict=diagnosis.verdict.word.value,
+        is_provisional=is_provisional(trace),
         reason=worst.finding.summary
         if worst and is_severe
         else diagnosis.verdict.why.removeprefix(OUTCOME_UNKNOWN),  # the lamp says that already

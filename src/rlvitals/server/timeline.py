@@ -21,7 +21,7 @@ AVERAGES = (
 def timeline(subject: Subject) -> dict[str, object]:
     """Return the `checkpoints`, the `changes` of settings and the `seams` of a run.
 
-    A checkpoint is [step, health, text], a change [step, text], a seam an attempt's first step.
+    A checkpoint is [step, lamp, text], a change [step, text], a seam an attempt's first step.
     """
     trace = subject.summary.found.trace
     checkpoints = sorted(_checkpoints(subject))[-MAX_TIMELINE_MARKS:]
@@ -35,19 +35,27 @@ def timeline(subject: Subject) -> dict[str, object]:
 
 
 def _checkpoints(subject: Subject) -> Iterator[list[object]]:
-    """Yield sealed checkpoints with their health, and others that the log names."""
+    """Yield sealed checkpoints with the lamp of their health, and others that the log names."""
     inspection = subject.standing.checkpoints
     steps = set()
     for item in inspection.seen if inspection is not None else ():
         steps.add(item.step)
-        problem = "" if item.usable else f", {item.state.value}"
-        health = item.health if item.usable else "unusable"
-        yield [item.step, health, f"checkpoint {item.folder.name}{problem}"]
+        health = item.health if item.usable else item.state.value
+        text = f"checkpoint {item.folder.name} at {item.step:,}"
+        lamp = _health_lamp(health) if item.usable else "bad"
+        yield [item.step, lamp, f"{text}: {health}" if health else text]
     logged = {event.step for event in subject.events if event.kind == "checkpoint"}
     logged.update(subject.summary.found.trace.lifecycle.checkpoints)
     for step in logged - steps:
         if step is not None:
-            yield [step, "", "checkpoint"]
+            yield [step, "unknown", f"checkpoint at {step:,}"]
+
+
+def _health_lamp(health: str) -> str:
+    """Return the lamp of a checkpoint's health: "healthy", what is wrong, or nothing known."""
+    if health in {"", "not judged"}:
+        return "unknown"
+    return "good" if health == "healthy" else "watch"
 
 
 def _attempts(recorded: Iterable[Event], trace: Trace) -> Iterator[int]:

@@ -15,7 +15,7 @@ from rlvitals.following.changes import Change
 from rlvitals.following.duration_text import format_duration
 from rlvitals.following.loop import Watch
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.going_on import liveness
+from rlvitals.rules.going_on import is_provisional, liveness
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.types import Trace
 from rlvitals.views import phrases
@@ -184,6 +184,8 @@ def _judgement(change: changes.Judged) -> Text:
         (verdict.value, f"bold {phrases.VERDICT_COLOURS[verdict]}"),
         f": {harmless(change.diagnosis.verdict.why)}",
     )
+    if is_provisional(trace):
+        text.append(" · provisional", "dim")
     if change.first:
         text.append(f" · step {trace.last_step:,}", "dim")
     unknown = change.first and liveness(trace).live is None

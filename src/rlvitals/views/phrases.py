@@ -42,7 +42,7 @@ VERDICT_COLOURS: Mapping[Word, str] = {
     Word.UNKNOWN: "magenta",
 }
 
-
+PROVISIONAL = "provisional: learning has only begun"
 TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers? of the \d+ needed$")
 ABSENT_METRIC = re.compile(r"(\S+/\S+) is not logged")
 MAX_FURTHER_NAMES = 3  # after the first
@@ -213,7 +213,7 @@ def retraction_text(retraction: Retraction) -> str:
 
 
 def headline(diagnosis: Diagnosis) -> str:
-    """Return the run's name, profile, steps and number of rows."""
+    """Return the run's name, profile, steps and rows, and whether the diagnosis is provisional."""
     trace = diagnosis.trace
     if not trace.series:
         return f"{trace.name} · no known metric" if trace.name else "no known metric"
@@ -224,6 +224,7 @@ def headline(diagnosis: Diagnosis) -> str:
     if trace.budget is not None:
         steps += f" of {trace.budget.steps:,}"
     texts = [trace.name, f"profile {trace.profile}", steps, quantity(points, "row")]
+    texts += [PROVISIONAL] if going_on.is_provisional(trace) else []
     return " · ".join(text for text in texts if text)
 
 

@@ -16,7 +16,7 @@ function startFleet(data) {
   const selected = new Set();
   const lines = new Map();
   let [differing, lamp, total, limit] = [data.differing, "", data.total, data.page_rows];
-  let [waiting, asked, grouped] = [null, 0, false];
+  let [waiting, asked, grouped, offset, hidden] = [null, 0, false, 0, 0];
 
   function put(row) {
     const line = fleetLine(row, differing, data.labels, selected);
@@ -30,8 +30,9 @@ function startFleet(data) {
     [differing, total] = [told.differing, told.total];
     lines.clear();
     list.replaceChildren(...told.rows.map(put));
-    more.hidden = total <= told.rows.length;
-    more.textContent = `Show more: ${total - told.rows.length} of ${total} are hidden`;
+    hidden = total - offset - told.rows.length; // below the last line
+    more.hidden = hidden <= 0 && !offset;
+    more.textContent = hidden <= 0 ? "Back to the first runs" : limit < data.max_rows ? `Show more: ${hidden} of ${total} are hidden` : `Next ${Math.min(hidden, limit)} of ${total}`;
     if (!told.rows.length) list.append(html("p", { class: "empty" }, emptyText(search.value, lamp)));
     if (focus) lines.get(focus)?.element.querySelector("a").focus({ preventScroll: true });
     count(told.lamps);
@@ -49,7 +50,7 @@ function startFleet(data) {
   async function fetchRows() {
     waiting = null;
     const number = ++asked;
-    const query = new URLSearchParams({ search: search.value, sort: sort.value, lamp, limit });
+    const query = new URLSearchParams({ search: search.value, sort: sort.value, lamp, limit, offset });
     const answer = await fetch(`/api/${grouped ? "groups" : "runs"}?${query}`).catch(() => null);
     if (!answer || number !== asked) return;
     const told = await answer.json();
@@ -61,6 +62,7 @@ function startFleet(data) {
     lines.clear();
     more.hidden = true;
     list.replaceChildren(...told.groups.map((group) => groupLine(group, data.labels)));
+    if (told.total > told.groups.length) list.append(html("p", { class: "empty" }, `${told.groups.length} of ${told.total} groups are shown: filter for the others.`));
   }
 
   function nameColumns(groups) {
@@ -78,8 +80,19 @@ function startFleet(data) {
   const changed = () => {
     keepInAddress({ search: search.value || null, lamp: lamp || null, sort: sort.value === "worst" ? null : sort.value, group: grouped ? "seeds" : null });
     clearTimeout(waiting);
+    offset = 0;
     waiting = setTimeout(fetchRows, 150);
   };
+
+  /* Add lines up to as many as one answer holds, then turn to the next ones. */
+  function showMore() {
+    if (hidden > 0 && limit < data.max_rows) limit = Math.min(limit + data.page_rows, data.max_rows);
+    else {
+      offset = hidden > 0 ? offset + limit : 0;
+      scrollTo({ top: 0, behavior: "instant" });
+    }
+    fetchRows();
+  }
 
   function choose(name) {
     lamp = lamp === name ? "" : name;
@@ -109,7 +122,7 @@ function startFleet(data) {
   sort.addEventListener("change", changed);
   document.getElementById("tools").addEventListener("submit", (event) => event.preventDefault());
   for (const button of lampButtons) button.addEventListener("click", () => choose(button.dataset.lamp));
-  more.addEventListener("click", () => { limit = Math.min(limit + data.page_rows, 500); fetchRows(); });
+  more.addEventListener("click", showMore);
   list.addEventListener("change", (event) => select(event.target.value, event.target.checked));
   compare.addEventListener("click", (event) => { if (selected.size < 2) event.preventDefault(); });
   document.addEventListener("keydown", (event) => fleetKey(event, list, search));
@@ -141,11 +154,12 @@ function emptyText(words, lamp) {
 
 /* Make the line of a run. */
 function fleetLine(row, differing, labels, selected) {
-  const box = html("input", { type: "checkbox", value: row.key, "aria-label": `select ${row.key} to compare` });
+  const shown = row.key === "." ? row.name : row.key; // the served folder itself may be a run
+  const box = html("input", { type: "checkbox", value: row.key, "aria-label": `select ${shown} to compare` });
   box.checked = selected.has(row.key);
-  const slash = row.key.lastIndexOf("/") + 1;
-  const name = html("a", { class: "name", href: `/run/${row.key.split("/").map(encodeURIComponent).join("/")}`, title: row.key },
-    html("span", { class: "folder" }, ...breakable(row.key.slice(0, slash))), ...breakable(row.key.slice(slash)));
+  const slash = shown.lastIndexOf("/") + 1;
+  const name = html("a", { class: "name", href: `/run/${row.key.split("/").map(encodeURIComponent).join("/")}`, title: shown },
+    html("span", { class: "folder" }, ...breakable(shown.slice(0, slash))), ...breakable(shown.slice(slash)));
   const settings = differing.filter((key) => row.settings[key] !== undefined).map((key) =>
     html("span", { class: "setting", title: key }, html("span", {}, `${key.split("/").at(-1)} `), row.settings[key]));
   const tags = row.tags.map((tag) => html("span", { class: "tag-name" }, tag));
@@ -158,6 +172,7 @@ function fleetLine(row, differing, labels, selected) {
       ...(row.job ? [html("span", { class: "setting job", title: row.job }, row.job)] : []))),
     html("div", { class: "what" },
       html("div", { class: "said" }, html("b", { class: `word ${row.lamp}` }, row.verdict),
+        ...(row.is_provisional ? [html("span", { class: "since" }, "provisional")] : []),
         ...(row.rule ? [html("code", {}, row.rule)] : []), html("span", { class: "since" }, since)),
       html("div", { class: "reason", title: row.reason }, row.reason)),
     html("div", { class: "outcome" }, sparkline(row),
@@ -235,7 +250,7 @@ function fleetKey(event, list, search) {
     "/": () => search.focus(),
     j: () => links[Math.min(at + 1, links.length - 1)]?.focus(),
     k: () => links[Math.max(at - 1, 0)]?.focus(),
-    x: () => links[at]?.closest(".line").querySelector("input").click(),
+    x: () => links[at]?.closest(".line").querySelector("input")?.click(),
   };
   if (!moves[event.key]) return;
   event.preventDefault();

@@ -154,13 +154,11 @@ class LiveChart extends Chart {
       if (this.told.tall) canvas.querySelector(".above").append(svg("path", { class: "change-head", d: `M${x - 4} ${area.top}h8v5l-4 3l-4 -3z` }, svg("title", {}, `${written(step)}: ${text}`)));
     }
     let last = -Infinity;
-    for (const [step, health, text] of data.checkpoints) {
+    for (const [step, lamp, text] of data.checkpoints) {
       const x = area.x(step);
       if (!inside(x) || x - last < 6) continue;
       last = x;
-      const state = /unusable|failed|hung|collapsed|unstable|error/.test(health) ? "bad" : /stalled|plateau|warning/.test(health) ? "watch" : /learning|converged|healthy|ok/.test(health) ? "good" : "none";
-      canvas.querySelector(".above").append(svg("path", { class: `checkpoint ${state}`, d: `M${x} ${area.bottom - 4}l4 4l-4 4l-4 -4z` },
-        svg("title", {}, `${text} at ${written(step)}${health ? `: ${health}` : ""}`)));
+      canvas.querySelector(".above").append(svg("path", { class: `checkpoint ${lamp}`, d: `M${x} ${area.bottom - 4}l4 4l-4 4l-4 -4z` }, svg("title", {}, text)));
     }
   }
 
@@ -180,7 +178,7 @@ class LiveChart extends Chart {
     const box = this.canvas.getBoundingClientRect();
     const x = (event.clientX - box.left) * (this.width / box.width);
     const mark = this.told.marks.find(([began]) => Math.abs(this.area.x(began) - x) <= PIN_PIXELS);
-    if (mark) goToFinding(mark[2]);
+    if (mark && goToFinding(mark[2])) keepInAddress({ finding: mark[2] });
   }
 
   /* Save all points of a single curve, which the server has, or what is drawn of several. */
