@@ -7,7 +7,7 @@ import pytest
 
 from rlvitals.metrics.canonicalize import Given, trace
 from rlvitals.metrics.catalogue.optimiser import LOSS
-from rlvitals.metrics.steps.resume import straighten, without_repeats
+from rlvitals.metrics.steps.resume import notes, straighten, without_repeats
 from rlvitals.types import Ending, Log, Profile, Series
 
 OWN = "and nothing tells how they go together: its metrics are judged by its own"
@@ -102,6 +102,22 @@ def test_a_stray_row_is_put_in_its_place():
     found = straighten(series([1, 2, 4, 3, 5, 6], [1, 2, 4, 3, 5, 6]))
     assert found.series.values.tolist() == [1, 2, 3, 4, 5, 6]
     assert (found.seams, found.superseded, found.shuffled) == ((), 0, 1)
+
+
+def test_workers_that_write_side_by_side_are_no_resumes():
+    rng = np.random.default_rng(3)
+    steps = np.repeat(np.arange(200), 5) + rng.integers(0, 3, 1000)  # each counts for itself
+    found = straighten(series(steps.tolist(), list(range(1000))))
+    assert (found.seams, found.superseded) == ((), 0)
+    assert len(found.series) == 1000
+
+
+def test_many_resumes_are_one_note():
+    steps = [*range(100), *range(60, 160), *range(120, 220), *range(180, 280), *range(240, 300)]
+    found = straighten(series(steps, steps))
+    assert notes([found]) == [
+        "resumed 4 times, first at step 60 and last at 240: the later attempts are judged"
+    ]
 
 
 def test_an_order_that_was_lost_is_no_chain_of_resumes():

@@ -39,8 +39,9 @@ def write(tmp_path):
 def read(write):
     def make(text, name="train.log"):
         path = write(text, name)
-        assert claim(path) is READER
-        return READER.read(path, None)[0]
+        reader = claim(path)
+        assert reader.name == READER.name
+        return reader.read(path, None)[0]
 
     return make
 
@@ -511,6 +512,37 @@ ROWS = "".join(f"global_step={n}, episodic_return={n}.0\n" for n in range(5))
 def judged(log):
     trace = canonicalize.trace([log])
     return verdict(trace, ())
+
+
+POWERSHELL = """\
+loading
+python : Traceback (most recent call last):
+At line:1 char:1
++ python train.py > output.log 2>&1
++ ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+    + CategoryInfo          : NotSpecified: (Traceback (most recent call last)::String) [], Error
+    + FullyQualifiedErrorId : NativeCommandError
+{blank}
+  File "C:\\Python39\\lib\\asyncio\\base_events.py", line 642, in{blank}
+run_until_complete
+    return future.result()
+ValueError: ndarray is not C-contiguous
+"""
+
+
+@pytest.mark.parametrize("place", ["At line:1 char:1", "Au caractère Ligne:1 : 1"])
+def test_output_that_powershell_redirected_is_read(read, place):
+    """In UTF-16, with a remark after the first line of stderr and long lines broken."""
+    text = (
+        (ROWS + POWERSHELL.format(blank=" "))
+        .replace("At line:1 char:1", place)
+        .replace("\n", "\r\n")
+    )
+    log = read(text.encode("utf-16"))
+    assert log.series["charts/episodic_return"].values.tolist() == [0, 1, 2, 3, 4]
+    assert log.ending.traceback.splitlines()[-1] == "ValueError: ndarray is not C-contiguous"
+    assert "line 642, in run_until_complete" in log.ending.traceback
+    assert judged(log).word is Word.FAILED
 
 
 @pytest.mark.parametrize(

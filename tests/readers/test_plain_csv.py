@@ -139,6 +139,14 @@ def test_comments_blank_lines_and_a_byte_order_mark(write):
     assert log.notes == ()
 
 
+def test_the_marks_of_a_merge_conflict_are_no_rows(write):
+    rows = "".join(f"{step},{step}.5\n" for step in range(1, 12))
+    text = f"<<<<<<< HEAD\nepisode,total_reward\n{rows}=======\n>>>>>>> 6467273d\n"
+    log = read(write(text))
+    assert log.series["total_reward"].steps.tolist() == list(range(1, 12))
+    assert log.notes == ("2 rows refused: line 14 has 1 field under 2 names",)
+
+
 def test_names_that_repeat_stay_apart(write):
     log = read(write("step,loss,loss,\n1,2,3,4\n"))
     assert {k: s.values.tolist() for k, s in log.series.items()} == {

@@ -7,7 +7,7 @@ import pytest
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import sb3_csv, sb3_json, sb3_monitor
-from rlvitals.readers.select import reader_of
+from rlvitals.readers.select import claim, reader_of
 
 CSV = "progress.csv"
 JSON = "progress.json"
@@ -227,6 +227,13 @@ def test_monitor_values(tmp_path):
     assert returns.times.tolist() == [1.7e9, 1.7e9 + 2, 1.7e9 + 4, 1.7e9 + 6]
     assert returns.values.tolist() == [0.5, 1.5, 2.5, 3.5]
     assert log.series["l"].values.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["monitor_sac.csv", "episodes.csv"])
+def test_a_monitor_file_is_known_by_its_first_line(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(monitor_log(4))
+    assert claim(path) is sb3_monitor.READER
 
 
 def test_monitor_with_several_attempts(tmp_path):

@@ -1,5 +1,7 @@
 """What the shape of a curve says, where no test of the outcome tells."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
@@ -49,6 +51,16 @@ def test_a_noisy_outcome_without_a_gain_is_probably_flat_and_no_alarm():
         assert "probably does not improve" in diagnosis.verdict.why
         assert not diagnosis.can_tell
         assert max(f.severity for _, f in diagnosis.findings) is Severity.NOTE
+
+
+def test_what_is_learned_within_the_first_rows_is_not_called_flat():
+    level = 9962 + 3 * made.noise(1600, 2)
+    level[300:530] -= 250 * (made.noise(230, 52) > 1)  # a stretch in which some episodes are lost
+    trace = made.trace(outcome__reward=np.r_[-5550.0, -20000.0, 9905.0, level])
+    lengths = np.r_[2, 2, 558, np.random.default_rng(6).integers(500, 640, 1600)]
+    rewards = replace(trace["outcome/reward"], steps=np.cumsum(lengths))
+    run = replace(trace, series={**trace.series, "outcome/reward": rewards})
+    assert diagnose(run, live=False).verdict.word is not Word.STALLED
 
 
 def test_a_gain_that_is_gone_is_probably_lost():

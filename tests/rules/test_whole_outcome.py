@@ -78,6 +78,14 @@ def test_single_low_rows_of_a_small_batch_are_not_instability():
     assert severities.get("return-oscillates", Severity.NOTE) < WARNED
 
 
+def test_single_lucky_rows_of_a_dead_policy_are_not_won_and_lost():
+    rewards = -6.54 - 0.04 * (made.noise(50, 2) > 0.6)
+    rewards[[15, 22, 31]] = -5.92
+    word, severities = judged(Profile.UNKNOWN, outcome__reward=rewards)
+    assert word is not Word.UNSTABLE
+    assert severities.get("return-oscillates", Severity.NOTE) < WARNED
+
+
 def test_a_rise_with_dips_on_its_way_is_not_unstable():
     dips = np.linspace(0, 100, 120) + 8.0 * np.sin(np.arange(120) / 3) + made.noise(120)
     word, severities = judged(outcome__return=dips)

@@ -34,7 +34,7 @@ from rlvitals.signals.curve_shape import SHAPE, curve_shape
 from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_course import course_of
 from rlvitals.signals.rolling import block_means
-from rlvitals.signals.spread import noise_sd
+from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Profile, Trace
 
 # Written by scripts/fit_likely_outcome.py: of each number of SHAPE its mean and standard deviation
@@ -119,8 +119,9 @@ def _is_learned_at_once(trace: Trace) -> bool:
         return False
     name, series = picked
     material, _ = least_that_counts(trace, name, series)
-    last = float(series.values[-max(1, len(series) // 6) :].mean())
-    return rises_at_once(series.values, last, material)
+    values = trace[name].finite().values  # each row: a mean by steps mixes the first ones
+    last = median(values[-max(1, len(values) // 6) :]) or 0.0
+    return rises_at_once(values, last, material)
 
 
 def _has_excuse(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:

@@ -119,10 +119,8 @@ def notes(columns: Iterable[Straight]) -> list[str]:
         return []
     if len(column.seams) > MAX_SEAM_NOTES:
         first, last = column.seams[0], column.seams[-1]
-        return [
-            f"resumed {len(column.seams)} times, first at step {first:,} and last at {last:,}: "
-            "the later attempts are judged"
-        ]
+        times = f"{len(column.seams)} times, first at step {first:,} and last at {last:,}"
+        return [f"resumed {times}: the later attempts are judged"]
     return [
         f"{'resumed' if step > column.start else 'the count starts again'} at step {step:,}: "
         "the later attempt is judged"

@@ -72,17 +72,17 @@ def check(trace: Trace) -> Answer:
     down = course.loss >= 0.5 * course.gain and course.gain > 0  # of the gain
     down = down and not is_back(series.values, course)
     down = down and is_clear_loss(name, series.values, course)
-    # Wherever it ends, what swings so often that nobody can tell a gain was never kept. A dip of
-    # one row is no loss: means of few answers scatter so.
-    wild = (
-        count >= MIN_WILD_FALLS and falls(course_of(_without_dips(series.values))) >= MIN_WILD_FALLS
-    )
-    wild = wild and verdict_trend(trace).state == "unknown"
+    # A peak or a dip of one row is no gain and no loss: means of few answers scatter so.
+    smooth = course_of(_without_single_rows(series.values))
+    smooth_count = falls(smooth) if float(np.ptp(smooth.blocks)) > material else 0
+    down = down and smooth_count >= MIN_RETURN_FALLS.on(trace)
+    # Wherever it ends, what swings so often that nobody can tell a gain was never kept.
+    wild = min(count, smooth_count) >= MIN_WILD_FALLS and verdict_trend(trace).state == "unknown"
     ends_low = (down or wild) and not succeeds_throughout(trace)
     return _finding(trace, (name, series), course, count, ends_low=ends_low)
 
 
-def _without_dips(values: Array) -> Array:
+def _without_single_rows(values: Array) -> Array:
     """Return the medians of each three values in a row."""
     return np.asarray(np.median(sliding_window_view(values, 3), axis=1))
 
