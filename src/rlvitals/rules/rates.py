@@ -73,7 +73,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "evaluation-falls": (
         Rate("GRPO-like", 4, 0, 0, 0, 0, 0, 1, 1),
-        Rate("supervised", 26, 0, 0, 0, 0, 0, 1, 3),
+        Rate("supervised", 24, 0, 0, 0, 0, 0, 1, 3),
     ),
     "experts-collapse": (Rate("GRPO-like", 2, 0, 0, 0, 0, 0, 1, 1),),
     "exploration-cut-under-load": (Rate("scheduler", 15, 0, 0, 0, 0, 0, 1, 1),),
