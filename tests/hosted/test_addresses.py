@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from missing_packages import hide
 
+import rlvitals
 from rlvitals.hosted import address, fetch
 from rlvitals.hosted.address import Source
 
@@ -17,6 +18,17 @@ from rlvitals.hosted.address import Source
         ("https://wandb.ai/me/maze/runs/abc?nw=nwuser#x", Source.WANDB, "me/maze/abc"),
         ("https://wandb.ai/me/maze/runs/abc/workspace", Source.WANDB, "me/maze/abc"),
         ("https://wandb.ai/me/maze", Source.WANDB, "me/maze"),
+        ("wandb:me/maze/groups/lr 1", Source.WANDB, "me/maze/groups/lr 1"),
+        (
+            "https://wandb.ai/me/maze/groups/lr%201/workspace?nw=x",
+            Source.WANDB,
+            "me/maze/groups/lr 1",
+        ),
+        (
+            "http://host:5000/#/experiments/3/runs/ab",
+            Source.MLFLOW,
+            "http://host:5000/#/experiments/3/runs/ab",
+        ),
         ("mlflow:http://host:5000", Source.MLFLOW, "http://host:5000"),
         (
             "mlflow:http://host:5000/#/experiments/3/runs/ab",
@@ -90,6 +102,44 @@ def test_an_address_that_cannot_be_read_says_what_gives_access(call, monkeypatch
     code, _, error = call("diagnose", path)
     assert code == 3
     assert any(line.startswith(hint) for line in error.splitlines())
+
+
+def test_the_url_of_a_run_is_its_folder(call, tmp_path):
+    run = rlvitals.start(tmp_path / "a run")
+    run.log({"return": 1.0}, step=1)
+    run.finish()
+    assert "%20" in run.url
+    assert address.to_path(Path(run.url)) == run.folder
+    assert address.to_path("file:x") == Path("file:x")
+    assert rlvitals.diagnose(run.url).trace.name == "a run"
+    for words in (("status", run.url), ("export", run.url, "out.csv")):
+        code, out, error = call(*words)
+        assert (code, error) == (0, ""), out
+
+
+@pytest.mark.parametrize(
+    "text", ["http://host:5000", "comet:me/p", "trackio:p", "wandb:", "gitlab://host/x"]
+)
+@pytest.mark.parametrize("command", [("diagnose",), ("checkpoints",), ("watch", "--once")])
+def test_an_address_of_another_kind_is_no_missing_file(call, tmp_path, command, text):
+    (tmp_path / "wandb").mkdir()
+    code, _, error = call(*command, text)
+    assert code == 3
+    assert "no runs are read from this address here" in error
+    assert "try: wandb:entity/project/run, mlflow:http://host:5000" in error
+
+
+@pytest.mark.parametrize(
+    "text", ["wandb:me/p", "mlflow:http://h", "ssh://127.0.0.1:9/runs", "hf:me/p", "s3://bucket/x"]
+)
+def test_runs_lists_buckets_and_names_the_verb_for_others(call, monkeypatch, text):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    code, _, error = call("runs", text)
+    assert code == (3 if text.startswith("s3:") else 2)
+    assert "Traceback" not in error
+    assert ("aws configure" if code == 3 else f"rlvitals triage {text.split(':')[0]}:") in error
 
 
 def test_a_hosted_run_is_not_followed(call):

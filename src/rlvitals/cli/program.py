@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import rlvitals
 from rlvitals.cli.command import EXIT_UNREADABLE, EXIT_USAGE, Command
 from rlvitals.errors import UsageError, VitalsError, nearest
+from rlvitals.hosted.address import to_path
 
 Groups = Mapping[str, Sequence[Command]]  # commands by the title of their group
 HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by default
@@ -38,6 +39,11 @@ class Parser(ArgumentParser):
     """An argument parser whose errors state the problem, the place and a hint."""
 
     _argv: Sequence[str] = ()  # the arguments being parsed
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - the base class's
+        """Take a `file://` URL wherever a path is expected."""
+        super().__init__(*args, **options)
+        self.register("type", Path, to_path)
 
     def parse_known_args(  # type: ignore[override]  # as in the base class
         self,

@@ -1,6 +1,7 @@
 """Name the files and folders nearest to a path that does not exist."""
 
 import os
+import re
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -9,6 +10,15 @@ from rlvitals.errors import MAX_SUGGESTIONS, UnreadableLog, nearest
 
 def missing_path(path: Path) -> UnreadableLog:
     """Return the error for a path that does not exist, with the nearest names that do."""
+    # A URL, of whose slashes a path keeps one, or a name such as `comet:project`.
+    trackers = "wandb|mlflow|hf|trackio|comet|neptune|aim|clearml"
+    if re.fullmatch(rf"[a-z][a-z0-9+.-]+:/.*|({trackers}):.*", str(path)):
+        addresses = "wandb:entity/project/run, mlflow:http://host:5000, hf:user/repo"
+        return UnreadableLog(
+            "no runs are read from this address here",
+            where=str(path),
+            hint=f"{addresses}, ssh://host/path, s3://bucket/run, or a folder",
+        )
     missing = path
     while not os.path.lexists(missing.parent) and missing.parent != missing:
         missing = missing.parent
