@@ -237,6 +237,15 @@ def test_a_run_is_exported_as_a_table_by_the_ending(ending, failing, tmp_path, c
     assert table.stat().st_size
 
 
+@pytest.mark.parametrize("name", ["out.xls", "out.json", "out.tsv"])
+def test_a_table_of_an_unknown_kind_is_no_run_folder(name, failing, tmp_path, capsys):
+    assert main(["export", str(failing), str(tmp_path / name)]) == 2
+    assert "try: out.csv, out.jsonl, out.parquet, out.xlsx" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+    assert main(["export", str(failing), str(tmp_path / "lr-0.001")]) == 0
+    assert (tmp_path / "lr-0.001").is_dir()
+
+
 @pytest.mark.parametrize("verb", sorted(VERB_ALIASES))
 def test_a_verb_of_another_tool_runs_the_command_that_is_meant(verb, capsys):
     assert main([verb, "--help"]) == 0
