@@ -201,11 +201,12 @@ def test_a_verb_that_people_type_is_a_command_or_names_one(verb, capsys):
     assert len(printed.err.splitlines()) <= 3
 
 
-def test_a_word_near_no_command_gets_no_guess(capsys):
-    assert main(["xyzzy", "x"]) == 2
+@pytest.mark.parametrize("word", ["xyzzy", "charts", "sweep", "cmp"])
+def test_a_word_near_no_command_gets_no_guess(word, capsys):
+    assert main([word, "x"]) == 2
     error = capsys.readouterr().err
     assert error.splitlines() == [
-        "error: no command is called 'xyzzy'", "  at:  rlvitals", "  try: rlvitals --help",
+        f"error: no command is called '{word}'", "  at:  rlvitals", "  try: rlvitals --help",
     ]  # fmt: skip
 
 

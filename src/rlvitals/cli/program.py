@@ -32,6 +32,10 @@ VERB_HINTS = {
     "login": "no account is needed",
     "sync": "`rlvitals backup RUN TARGET`",
     "alert": "`rlvitals follow PATH --alert desktop`, and `rlvitals alerts test`",
+    "stop": "`rlvitals ask RUN stop`",
+    "kill": "`rlvitals ask RUN kill`",
+    "resume": "the training's own command; `rlvitals checkpoints RUN` shows from where",
+    "start": "`rlvitals run -- python train.py`",
 }
 
 
@@ -62,8 +66,10 @@ class Parser(ArgumentParser):
         hint = ""
         # This is argparse's message.
         if match := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
-            hint = nearest(match[1], match[2].replace("'", "").split(", "))
-            if message.startswith("argument command:"):  # the help groups them
+            is_command = message.startswith("argument command:")
+            cutoff = 0.75 if is_command else 0.6  # "charts" is no misspelt "alerts"
+            hint = nearest(match[1], match[2].replace("'", "").split(", "), cutoff)
+            if is_command:  # the help groups them
                 message = f"no command is called {match[1]!r}"
             message = message.partition(" (choose from")[0] if hint else message
         elif message.startswith(("unrecognized arguments", "the following arguments are required")):
