@@ -210,6 +210,20 @@ def test_a_word_near_no_command_gets_no_guess(word, capsys):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("completion", "rlvitals completion bash or rlvitals completion zsh or "),
+        ("skills", "rlvitals skills add\n"),
+        ("alerts", "rlvitals alerts test\n"),
+        ("sql", "rlvitals sql --help\n"),
+    ],
+)
+def test_a_word_that_is_missing_is_named(command, hint, capsys):
+    assert main([command]) == 2
+    assert f"  try: {hint}" in capsys.readouterr().err
+
+
 def test_the_page_for_agents_is_written_and_none_is_replaced(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = Path(".claude/skills/rlvitals/SKILL.md")

@@ -129,6 +129,23 @@ def test_an_address_of_another_kind_is_no_missing_file(call, tmp_path, command, 
     assert "try: wandb:entity/project/run, mlflow:http://host:5000" in error
 
 
+@pytest.mark.parametrize("text", ["wandb:me/p/x", "s3://bucket/x"])
+@pytest.mark.parametrize("command", ["checkpoints", "verify", "bundle"])
+def test_what_needs_a_folder_names_the_verbs_that_read_addresses(call, command, text):
+    code, _, error = call(command, text)
+    assert code == 3
+    assert "try: a folder; rlvitals diagnose and rlvitals export read addresses" in error
+
+
+@pytest.mark.parametrize("verb", ["follow", "watch"])
+def test_a_bucket_is_watched_and_a_tracking_server_is_not(call, monkeypatch, verb):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    assert "try: aws configure" in call(verb, "s3://bucket/x", "--once")[2]
+    code, _, error = call(verb, "wandb:me/p/x", "--once")
+    assert code == 2
+    assert "rlvitals triage" in error
+
+
 @pytest.mark.parametrize(
     "text", ["wandb:me/p", "mlflow:http://h", "ssh://127.0.0.1:9/runs", "hf:me/p", "s3://bucket/x"]
 )
@@ -140,9 +157,3 @@ def test_runs_lists_buckets_and_names_the_verb_for_others(call, monkeypatch, tex
     assert code == (3 if text.startswith("s3:") else 2)
     assert "Traceback" not in error
     assert ("aws configure" if code == 3 else f"rlvitals triage {text.split(':')[0]}:") in error
-
-
-def test_a_hosted_run_is_not_followed(call):
-    code, _, error = call("follow", "wandb:me/p/x")
-    assert code == 2
-    assert "rlvitals triage" in error

@@ -13,12 +13,11 @@ def missing_path(path: Path) -> UnreadableLog:
     # A URL, of whose slashes a path keeps one, or a name such as `comet:project`.
     trackers = "wandb|mlflow|hf|trackio|comet|neptune|aim|clearml"
     if re.fullmatch(rf"[a-z][a-z0-9+.-]+:/.*|({trackers}):.*", str(path)):
-        addresses = "wandb:entity/project/run, mlflow:http://host:5000, hf:user/repo"
-        return UnreadableLog(
-            "no runs are read from this address here",
-            where=str(path),
-            hint=f"{addresses}, ssh://host/path, s3://bucket/run, or a folder",
-        )
+        hint = "wandb:entity/project/run, mlflow:http://host:5000, hf:user/repo, ssh://host/path, "
+        hint += "s3://bucket/run, or a folder"
+        if re.match(r"((wandb|mlflow|hf):|(ssh|sftp|s3|gs|gcs|az|abfs):/).", str(path)):
+            hint = "a folder; rlvitals diagnose and rlvitals export read addresses"
+        return UnreadableLog("no runs are read from this address here", where=str(path), hint=hint)
     missing = path
     while not os.path.lexists(missing.parent) and missing.parent != missing:
         missing = missing.parent
