@@ -30,6 +30,7 @@ from rlvitals.hosted.address import Source
             "http://host:5000/#/experiments/3/runs/ab",
         ),
         ("mlflow:http://host:5000", Source.MLFLOW, "http://host:5000"),
+        ("mlflow:localhost:5000", Source.MLFLOW, "http://localhost:5000"),
         (
             "mlflow:http://host:5000/#/experiments/3/runs/ab",
             Source.MLFLOW,
@@ -125,8 +126,9 @@ def test_an_address_of_another_kind_is_no_missing_file(call, tmp_path, command, 
     (tmp_path / "wandb").mkdir()
     code, _, error = call(*command, text)
     assert code == 3
-    assert "no runs are read from this address here" in error
-    assert "try: wandb:entity/project/run, mlflow:http://host:5000" in error
+    assert f"no runs are read from this address here\n  at:  {text}\n" in error
+    hint = "mlflow:URL for" if "http" in text else "wandb:entity/project/run, mlflow:http://host"
+    assert f"try: {hint}" in error
 
 
 @pytest.mark.parametrize("text", ["wandb:me/p/x", "s3://bucket/x"])

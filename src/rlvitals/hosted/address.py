@@ -48,9 +48,12 @@ def parse(path: str | PathLike[str]) -> Address | None:
     if (match := FILE_URL.fullmatch(text)) is not None:
         scheme = {"ssh": "sftp"}.get(match[1], match[1])
         return Address(Source.FILES, f"{scheme}://{match[2]}")
+    server = re.sub(r"^(\w+):/+", r"\1://", location)
+    if re.match(r"[\w.-]+:\d", server):  # host:5000
+        server = f"http://{server}"
     shorts = {
         "wandb": Address(Source.WANDB, location.strip("/")),
-        "mlflow": Address(Source.MLFLOW, re.sub(r"^(\w+):/+", r"\1://", location)),
+        "mlflow": Address(Source.MLFLOW, server),
         "hf": Address(Source.FILES, f"hf://{location.strip('/')}"),
     }
     return shorts.get(kind) if location else None
