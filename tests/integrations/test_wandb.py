@@ -4,7 +4,6 @@ import argparse
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -292,28 +291,6 @@ def test_names_are_there_before_a_run_begins():
             call()
     with pytest.raises(wandb.errors.UsageError, match="no run has begun"):
         wandb.config["lr"] = 1
-
-
-@pytest.mark.parametrize("name", ["Api", "sweep", "agent", "use_artifact", "restore"])
-def test_what_needs_a_server_is_refused_by_its_name(name):
-    with pytest.raises(wandb.Error, match=f"wandb.{name} needs a server"):
-        getattr(wandb, name)("me/project/run")
-
-
-def test_what_a_script_asks_of_its_run_is_answered_or_refused_by_its_name():
-    with wandb.init() as run:
-        assert (run.sweep_id, run.sweep_url, run.project_url, run.url) == (None,) * 4
-        assert (run.offline, run.starting_step, run.sync_dir) == (True, 0, run.dir)
-        assert 0 <= time.time() - run.start_time < 60
-        assert not run.display()
-        for name in ("restore", "use_model", "link_artifact", "upsert_artifact"):
-            assert hasattr(real.Run, name)
-            with pytest.raises(wandb.Error, match=f"Run.{name} needs a server"):
-                getattr(run, name)("x")
-        for name in ("to_html", "pin_config_keys"):
-            assert not hasattr(run, name)
-            with pytest.raises(AttributeError, match=f"has no '{name}': it records"):
-                getattr(run, name)
 
 
 def test_the_writers_of_tensorboard_are_followed(tmp_path):
