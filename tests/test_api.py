@@ -36,14 +36,18 @@ def test_exported_names():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'diagnoze': did you mean diagnose"):
         _ = rlvitals.diagnoze
-    for name in ("_diagnose", "qqqqqq"):
+    for name in ("_diagnose", "qqqqqq", "Chart"):
         with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
             getattr(rlvitals, name)
 
 
 @pytest.mark.parametrize(
-    ("name", "instead"), [("config", "run.config"), ("summary", "run.summary"), ("watch", "wandb")]
-)
+    ("name", "instead"),
+    [
+        ("config", "run.config"), ("summary", "run.summary"), ("watch", "wandb"),
+        ("alert", "run.alert"), ("url", "run.url"), ("Table", "wandb"), ("Image", "wandb"),
+    ],
+)  # fmt: skip
 def test_what_other_trackers_have_is_told_where_it_is_here(name, instead):
     with pytest.raises(AttributeError, match=rf"'{name}': .*{instead}"):
         getattr(rlvitals, name)

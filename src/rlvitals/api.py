@@ -16,6 +16,8 @@ from rlvitals.diagnosis import batch, load, training_summary
 from rlvitals.diagnosis.engine import Diagnosis, add_retractions
 from rlvitals.diagnosis.engine import diagnose as judge
 from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.hosted import address as hosted
+from rlvitals.hosted.address import to_path
 from rlvitals.metrics import canonicalize
 from rlvitals.options import Plot
 from rlvitals.readers.discovery import sources
@@ -73,7 +75,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
 
 def summarise(run: Where) -> str:
     """Return a summary of a run, as `rlvitals plot` writes it. Raises UnreadableLog."""
-    run_files, saved_progress = _find_run(run), progress.read(Path(run))
+    run_files, saved_progress = _find_run(run), progress.read(to_path(run))
     trained = None if saved_progress is None else saved_progress.trained
     return summaries.page([training_summary.summary(run_files.name, diagnose(run), trained)])
 
@@ -155,7 +157,7 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
             members.append(Member(_with_settings(run, live=live)))
             continue
         run_members, wrong = load.members(
-            Path(run), load.run_overrides(_load_options(run, live=live)), seen_runs
+            to_path(run), load.run_overrides(_load_options(run, live=live)), seen_runs
         )
         if wrong:
             raise wrong[0]
@@ -191,11 +193,11 @@ def trace(
 def runs(path: Where) -> tuple[Trace, ...]:
     """Read every run below a folder. Raises UnreadableLog if one of them cannot be read."""
     given_options = load.run_overrides(_load_options(path))
-    return tuple(load.load(run, given_options) for run in load.runs(Path(path)))
+    return tuple(load.load(run, given_options) for run in load.runs(to_path(path)))
 
 
 def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of other readers of files
-    """Read a folder, a log or a page of `rlvitals serve`: one trace, or several by name.
+    """Read a folder, a log, a hosted run or a page of `rlvitals serve`: one trace or several.
 
     `http://host:8265/run/KEY` is one run. `http://host:8265` is all runs of the server, each read
     on first access. The address may contain the server's token: `?token=...`. Raises
@@ -204,9 +206,9 @@ def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of o
     from rlvitals.hosted import served_runs
 
     notebook.register()
-    if served_runs.is_address(str(address)):
+    if hosted.parse(address) is None and served_runs.is_address(str(address)):
         return served_runs.open_address(str(address))
-    found_runs = load.runs(Path(address))
+    found_runs = load.runs(to_path(address))
     given_options = load.run_overrides(_load_options(address))
     traces = {run.name: load.load(run, given_options) for run in found_runs}
     return next(iter(traces.values())) if len(traces) == 1 else traces
@@ -251,7 +253,7 @@ def _with_settings(
 
 
 def _find_run(path: Where) -> sources.Run:
-    found_runs = load.runs(Path(path))
+    found_runs = load.runs(to_path(path))
     if len(found_runs) > 1:
         raise UsageError(
             f"{len(found_runs)} runs are here: {', '.join(run.name for run in found_runs[:5])}",
@@ -284,4 +286,4 @@ def _load_options(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
         "settings": options.check("settings", settings or {}, "diagnose(settings=...)"),
         "thresholds": options.check("thresholds", thresholds or {}, "diagnose(thresholds=...)"),
     }
-    return options.load(Path(path), flags, environ)
+    return options.load(to_path(path), flags, environ)

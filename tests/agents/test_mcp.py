@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlvitals
+from rlvitals.agents import tools
 from rlvitals.agents.server import MAX_ANSWER_BYTES, Server, page
 from rlvitals.agents.workspace import Workspace
 from rlvitals.errors import UsageError
@@ -106,9 +107,26 @@ def test_list_diagnose_why_and_evidence_lead_to_the_cause(server):
     assert "limit:" in text
     assert "try:" in text
     assert "curve of" in text
+    peak = max(
+        float(line.split()[1]) for line in text.split("curve of")[1].splitlines()[1:] if line
+    )
+    jump = re.search(r"jumps from \S+ to (\S+) at", text)[1]
+    assert peak == float(jump)  # a spike of three rows, which every 4th row may miss
     assert "learning_rate" in everything(server, "compare", first=SPIKE, second=HEALTHY)
     assert HEALTHY in everything(server, "list_runs", search="healthy")
     assert SPIKE not in everything(server, "list_runs", search="healthy")
+
+
+def test_an_excerpt_of_a_curve_holds_its_spike_and_its_first_nan(tmp_path):
+    with rlvitals.start(tmp_path / "runs" / "a") as run:
+        for step in range(4000):
+            loss = {1234: 1e9, 2345: float("nan"), 3456: float("-inf")}.get(step, 1.0)
+            run.log(step, {"train/loss": loss})
+    series = rlvitals.read(tmp_path / "runs" / "a")[0].series["train/loss"]
+    lines = tools._excerpt(series)
+    assert {"1,234 1e+09", "2,345 nan", "3,456 -inf"} <= set(lines)
+    assert (lines[0], lines[-1]) == ("0 1", "3,999 1")
+    assert len("\n".join(lines)) < MAX_ANSWER_BYTES / 2
 
 
 def test_changed_tells_what_is_new_alone(server, runs):

@@ -228,6 +228,26 @@ def test_ranks_that_torchrun_starts_share_a_folder(tmp_path):
     assert recorded["rank/1/reward"] == [(i, i + 10) for i in range(5)]
 
 
+@pytest.mark.soak
+def test_a_program_that_accelerate_launches_is_recorded(tmp_path):
+    pytest.importorskip("accelerate")
+    (tmp_path / "train.py").write_text(ONE_WRITER)
+    launch = (sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1")
+    done = subprocess.run(
+        command(*launch, "train.py"),
+        cwd=tmp_path, env=environment(), check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert series(tmp_path / "rec")["reward"] == [(i, i) for i in range(5)]
+
+
+ONE_WRITER = """
+from torch.utils.tensorboard import SummaryWriter
+with SummaryWriter("tb") as writer:
+    for i in range(5):
+        writer.add_scalar("reward", i, i)
+"""
+
 NOTEBOOK = """
 from IPython.testing.globalipapp import start_ipython
 shell = start_ipython()

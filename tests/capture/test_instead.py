@@ -39,6 +39,29 @@ def test_four_trackers_are_one_run(tmp_path):
     assert names == {"train.py", "rec"}
 
 
+TRACKIO = """
+import trackio
+trackio.init(project="p", config={"lr": 0.5})
+trackio.log({"reward": 1.0, **trackio.log_gpu(), **trackio.log_cpu()}, step=0)
+trackio.alert("KL", "is 40", level=trackio.AlertLevel.ERROR)
+assert trackio.config.lr == 0.5
+for name in ("sync", "Api", "delete_project"):
+    try:
+        getattr(trackio, name)
+    except AttributeError as error:
+        print(error)
+trackio.finish()
+"""
+
+
+def test_the_names_of_trackio(tmp_path):
+    done = run(tmp_path, TRACKIO, flags=("--instead", "-o", "rec"))
+    assert done.returncode == 0, done.stderr
+    assert "`rlvitals run --instead` serves no trackio.sync\n" in done.stdout
+    assert done.stdout.count("serves no trackio.") == 3
+    assert series(tmp_path / "rec")["reward"] == [(0, 1)]
+
+
 def test_what_is_not_served_is_refused_by_name(tmp_path):
     script = "import wandb\ntry:\n    import wandb.keras\nexcept ImportError as error:\n"
     script += (

@@ -182,5 +182,7 @@ def test_a_python_that_records_is_not_refused(flags):
 def test_flags_of_the_script_are_its_own(capsys, tmp_path):
     assert main(["run", "-o", str(tmp_path / "r"), "--", "python-not-here", "-I"]) == 2
     assert "cannot be started" in capsys.readouterr().err
+    assert main(["run", "-o", str(tmp_path / "r"), "--", "not-here.py"]) == 2
+    assert "try: rlvitals run -- python not-here.py" in capsys.readouterr().err
     assert main(["run", "--"]) == 2
     assert "which command?" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -11,7 +12,7 @@ from small_logs import write
 
 import rlvitals
 from rlvitals.cli import installation
-from rlvitals.views import brief
+from rlvitals.views import brief, json_view
 
 RUNS = Path(__file__).parents[1] / "runs"
 NAMES = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
@@ -39,6 +40,14 @@ def test_any_run_is_told_in_two_kilobytes_with_its_first_cause(name):
     if result.cases:
         assert members["causes"][0]["rule"] == result.cases[0].rule.name
         assert members["causes"][0]["try"]
+
+
+def test_many_causes_stay_in_two_kilobytes_as_printed():
+    result = rlvitals.diagnose(RUNS / "scheduler-collapsed")
+    members = brief.document("many", replace(result, cases=result.cases * 9))
+    assert members["more"]
+    assert 1500 < len(json_view.document({"runs": [members]}).encode()) <= 2048
+    assert len(brief.text(members).encode()) <= 2000
 
 
 def test_text_and_json_hold_the_same(call, failing, tmp_path):

@@ -201,12 +201,27 @@ def test_a_verb_that_people_type_is_a_command_or_names_one(verb, capsys):
     assert len(printed.err.splitlines()) <= 3
 
 
-def test_a_word_near_no_command_gets_no_guess(capsys):
-    assert main(["xyzzy", "x"]) == 2
+@pytest.mark.parametrize("word", ["xyzzy", "charts", "sweep", "cmp"])
+def test_a_word_near_no_command_gets_no_guess(word, capsys):
+    assert main([word, "x"]) == 2
     error = capsys.readouterr().err
     assert error.splitlines() == [
-        "error: no command is called 'xyzzy'", "  at:  rlvitals", "  try: rlvitals --help",
+        f"error: no command is called '{word}'", "  at:  rlvitals", "  try: rlvitals --help",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("completion", "rlvitals completion bash or rlvitals completion zsh or "),
+        ("skills", "rlvitals skills add\n"),
+        ("alerts", "rlvitals alerts test\n"),
+        ("sql", "rlvitals sql --help\n"),
+    ],
+)
+def test_a_word_that_is_missing_is_named(command, hint, capsys):
+    assert main([command]) == 2
+    assert f"  try: {hint}" in capsys.readouterr().err
 
 
 def test_the_page_for_agents_is_written_and_none_is_replaced(tmp_path, monkeypatch, capsys):
@@ -235,6 +250,15 @@ def test_a_run_is_exported_as_a_table_by_the_ending(ending, failing, tmp_path, c
     assert main(["export", str(failing), str(table)]) == 0
     assert f"out.{ending}: " in capsys.readouterr().out
     assert table.stat().st_size
+
+
+@pytest.mark.parametrize("name", ["out.xls", "out.json", "out.tsv"])
+def test_a_table_of_an_unknown_kind_is_no_run_folder(name, failing, tmp_path, capsys):
+    assert main(["export", str(failing), str(tmp_path / name)]) == 2
+    assert "try: out.csv, out.jsonl, out.parquet, out.xlsx" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+    assert main(["export", str(failing), str(tmp_path / "lr-0.001")]) == 0
+    assert (tmp_path / "lr-0.001").is_dir()
 
 
 @pytest.mark.parametrize("verb", sorted(VERB_ALIASES))

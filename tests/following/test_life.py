@@ -145,6 +145,17 @@ def test_a_run_that_comes_up_under_the_folder(tmp_path):
     }
 
 
+def test_a_path_that_comes_up(tmp_path):
+    followed = Followed(tmp_path / "later" / "ppo")
+    assert followed.look() == []
+    write(tmp_path / "later" / "ppo", 1, 1)
+    assert kinds(followed.look(2.0)) == ["Found"]
+    followed = Followed(tmp_path / "progress.csv")
+    assert followed.look() == []
+    write(tmp_path, 1, 1)
+    assert kinds(followed.look(2.0)) == ["Found"]
+
+
 def test_a_file_that_only_becomes_a_log(tmp_path):
     path = tmp_path / "ppo" / "progress.csv"
     path.parent.mkdir()

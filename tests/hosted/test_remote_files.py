@@ -78,6 +78,16 @@ def test_what_has_grown_is_appended_and_what_was_replaced_is_fetched_anew(memory
     assert series["outcome/return"]["points"] == 6000
 
 
+def test_a_terminal_sees_how_far_it_is(memory, call, monkeypatch):
+    for name in ("a", "b"):
+        memory.pipe(f"/runs/{name}/progress.csv", (HEAD + rows(1, 60)).encode())
+    assert "fetched" not in call("diagnose", "memory://runs")[2]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    error = call("diagnose", "memory://runs")[2]
+    assert "1 of 2 fetched: b/progress.csv" in error
+    assert error.endswith("\r\x1b[K"), "the line is taken away"
+
+
 def test_nothing_there_and_nothing_readable_are_said(memory, call):
     code, _, error = call("diagnose", "memory://nowhere")
     assert code == 3

@@ -91,6 +91,14 @@ def test_the_hours_of_a_team_count_each_gpu(server, ask):
     assert total["gpu_hours"] == pytest.approx(total["gpu_hours_of_broken"] + 2 * hours_of_good)
 
 
+def test_a_group_by_its_address_and_by_its_page(server, ask):
+    server.runs["good"]["group"] = server.runs["live"]["group"] = "lr 1"
+    page = "https://wandb.ai/me/maze/groups/lr%201/workspace?nw=x"
+    for address in ("wandb:me/maze/groups/lr 1", page):
+        rows = ask("triage", address, "--since", "9999d")["runs"]
+        assert {row["run"].rpartition("-")[2] for row in rows} == {"good", "live"}
+
+
 def test_a_run_by_its_address_and_by_its_page(ask):
     for address in ("wandb:me/maze/good", "https://wandb.ai/me/maze/runs/good/workspace?nw=x"):
         document = ask("diagnose", address)

@@ -16,7 +16,7 @@ def test_the_client_has_what_is_asked_of_it():
     assert hasattr(public.Run, "lastHistoryStep")
 
 
-@pytest.mark.parametrize("location", ["me", "a/b/c/d"])
+@pytest.mark.parametrize("location", ["me", "a/b/c/d", "a/b/sweeps/x", "a/b/groups"])
 def test_an_address_that_names_no_run_is_wrong_usage(call, location):
     code, _, error = call("diagnose", f"wandb:{location}")
     assert code == 2

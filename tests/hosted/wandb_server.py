@@ -67,7 +67,9 @@ class Handler(BaseHTTPRequestHandler):
             return {"viewer": {**names, "teams": {"edges": []}}}
         project = {"internalId": "1", "readOnly": True, "runCount": len(runs)}
         if name == "Runs":
-            edges = [{"node": self.node(run), "cursor": run} for run in runs]
+            wanted = json.loads(variables.get("filters") or "{}").get("group")
+            chosen = [name for name, run in runs.items() if wanted in {None, run.get("group")}]
+            edges = [{"node": self.node(run), "cursor": run} for run in chosen]
             project["runs"] = {"edges": edges, "pageInfo": {"endCursor": "", "hasNextPage": False}}
         elif name == "RunParquetHistory":
             run_id = variables["runName"]

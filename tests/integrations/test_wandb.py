@@ -293,12 +293,6 @@ def test_names_are_there_before_a_run_begins():
         wandb.config["lr"] = 1
 
 
-@pytest.mark.parametrize("name", ["Api", "sweep", "agent", "use_artifact", "restore"])
-def test_what_needs_a_server_is_refused_by_its_name(name):
-    with pytest.raises(wandb.Error, match=f"wandb.{name} needs a server"):
-        getattr(wandb, name)("me/project/run")
-
-
 def test_the_writers_of_tensorboard_are_followed(tmp_path):
     from torch.utils.tensorboard import SummaryWriter
 

@@ -10,7 +10,8 @@ import pytest
 from served import build, record, until
 from starlette.testclient import TestClient
 
-from rlvitals.cli import main
+from rlvitals.cli import main, serve
+from rlvitals.errors import UsageError
 from rlvitals.server import access, app
 from rlvitals.server.access import MAX_BURST, SECURITY_HEADERS
 
@@ -193,6 +194,17 @@ def test_the_command_refuses_what_it_cannot_serve(tmp_path, capsys):
     assert "port" in capsys.readouterr().err
     assert main(["serve", str(tmp_path), "--host", "203.0.113.7", "--port", "0"]) == 2
     assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+def test_a_port_that_is_taken_is_no_error_unless_it_was_asked_for(root, capsys):
+    with serve._bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with serve._bind_free("127.0.0.1", port) as free:
+            assert free.getsockname()[1] not in {0, port}
+        assert main(["serve", str(root), "--port", str(port)]) == 2
+        assert f"port {port} cannot be used" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="port 8265 cannot be used"):
+        serve._bind_free("203.0.113.7")
 
 
 @pytest.mark.parametrize(("flags", "has_token"), [([], False), (["--control"], True)])

@@ -6,6 +6,7 @@ import pytest
 from recording_checks import happened, points
 
 import rlvitals
+import rlvitals.wandb
 from rlvitals.storage.run_folder import RunFolder
 
 
@@ -66,6 +67,19 @@ def test_log_and_finish_take_the_run_that_start_began(tmp_path):
     assert points(tmp_path / "a")["loss"] == [(7, 2.0)]
     assert happened(tmp_path / "a", "finish")
     assert run.config == {}
+
+
+def test_what_only_the_look_alike_s_run_has_is_told(tmp_path):
+    run = rlvitals.start(tmp_path / "a")
+    for name in ("define_metric", "watch", "unwatch", "save", "log_artifact", "log_model"):
+        assert hasattr(rlvitals.wandb.Run, name)
+        with pytest.raises(AttributeError, match=rf"attribute '{name}': run = rlvitals.init\(\)"):
+            getattr(run, name)
+    with pytest.raises(AttributeError, match=r"attribute 'dir': run\.folder$"):
+        _ = run.dir
+    with pytest.raises(AttributeError, match=r"'Run' object has no attribute 'nothing'$"):
+        _ = run.nothing
+    run.finish()
 
 
 def test_a_summary_writer_records(tmp_path):

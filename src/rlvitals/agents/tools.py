@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf, nan
 
 from rlvitals.agents.workspace import Workspace
 from rlvitals.comparison import diff
@@ -12,7 +13,9 @@ from rlvitals.diagnosis.root_cause import Case
 from rlvitals.errors import UnreadableLog, UsageError, harmless, nearest, quantity
 from rlvitals.rollouts import evidence as rollout_evidence
 from rlvitals.rollouts import row_filter
+from rlvitals.storage import downsample
 from rlvitals.tracking import requests
+from rlvitals.types import Series
 from rlvitals.views import brief, phrases, rollout_list, run_diff
 from rlvitals.views.console import plain
 
@@ -77,14 +80,18 @@ def evidence(workspace: Workspace, arguments: Arguments) -> str:
         f"{line.label}: {harmless(line.text)}" for line in phrases.details(case, result.trace)
     ]
     if (curve := phrases.curve(case.finding, result.trace)) is not None:
-        series = curve.series
-        stride = max(1, len(series) // 12)  # 12 points or more of a finding's curve
-        lines.append(f"curve of {harmless(curve.name)}: step and value of each {stride}th row")
-        lines += [
-            f"{series.steps[i]:,} {float(series.values[i]):.4g}"
-            for i in range(0, len(series), stride)
-        ]
+        head = f"curve of {harmless(curve.name)}: step and value of"
+        lines += [f"{head} first, last, lowest and highest of each eighth", *_excerpt(curve.series)]
     return "\n".join(lines)
+
+
+def _excerpt(series: Series) -> list[str]:
+    """Return step and value of the points that draw a curve, the first NaN or infinity too."""
+    points = downsample.points(series, 8)
+    rows = list(zip(points.steps.tolist(), points.values.tolist(), strict=True))
+    for steps, value in ((points.nan, nan), (points.above, inf), (points.below, -inf)):
+        rows += [(step, value) for step in steps.tolist()]
+    return [f"{step:,} {value:.4g}" for step, value in sorted(rows, key=lambda row: row[0])]
 
 
 def _case(result: Diagnosis, name: str) -> Case:

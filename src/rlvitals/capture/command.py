@@ -65,8 +65,11 @@ def run(command: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         child = subprocess.Popen(command, env=environ)  # noqa: S603 - what the user typed
     except OSError as error:
+        program = f"python {command[0]}" if command[0].endswith(".py") else "python train.py"
         raise UsageError(
-            f"the command cannot be started: {error.strerror}", where=command[0]
+            f"the command cannot be started: {error.strerror}",
+            where=command[0],
+            hint=f"rlvitals run -- {program}",
         ) from error
     with _passing_on(child):
         return child.wait()

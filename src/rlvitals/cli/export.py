@@ -40,7 +40,12 @@ def run(args: Namespace) -> int:
     from rlvitals.storage import import_log
     from rlvitals.storage.export import WRITERS, export
 
-    is_table = args.target.suffix.lower() in WRITERS
+    suffix = args.target.suffix.lower()
+    is_table = suffix in WRITERS
+    # A file by its name: a run folder of that name is not what was meant.
+    if suffix in {".arrow", ".feather", ".h5", ".json", ".ods", ".pq", ".tsv", ".txt", ".xls"}:
+        hint = ", ".join(args.target.with_suffix(ending).name for ending in WRITERS)
+        raise UsageError(f"no table is written as {suffix}", where=str(args.target), hint=hint)
     if is_table and args.target.exists() and not args.force:
         raise UsageError("a file is there already", where=str(args.target), hint="--force")
     logs = _select_keys(api.read(args.path), args.keys)

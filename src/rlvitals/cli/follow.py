@@ -77,7 +77,7 @@ def run(args: Namespace) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.following.loop import Watch, follow
 
-    args.paths = [_local_copy(path, once=args.once) for path in args.paths]
+    args.paths = [local_copy(path, once=args.once) for path in args.paths]
     routes = flags.alert_routes(args)
     if args.once and (routes or args.stop_on):
         raise UsageError("one look neither sends alerts nor asks to stop", where="--once")
@@ -105,7 +105,7 @@ def run(args: Namespace) -> int:
     return diagnose.worst(_codes(watch, fail_on))
 
 
-def _local_copy(path: Path, *, once: bool) -> Path:
+def local_copy(path: Path, *, once: bool) -> Path:
     """Return the copy of a bucket, kept up to date. Raises UsageError for another hosted run."""
     from rlvitals.hosted import address, fetch
 

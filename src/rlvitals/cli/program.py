@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import rlvitals
 from rlvitals.cli.command import EXIT_UNREADABLE, EXIT_USAGE, Command
 from rlvitals.errors import UsageError, VitalsError, nearest
+from rlvitals.hosted.address import to_path
 
 Groups = Mapping[str, Sequence[Command]]  # commands by the title of their group
 HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by default
@@ -31,6 +32,10 @@ VERB_HINTS = {
     "login": "no account is needed",
     "sync": "`rlvitals backup RUN TARGET`",
     "alert": "`rlvitals follow PATH --alert desktop`, and `rlvitals alerts test`",
+    "stop": "`rlvitals ask RUN stop`",
+    "kill": "`rlvitals ask RUN kill`",
+    "resume": "the training's own command; `rlvitals checkpoints RUN` shows from where",
+    "start": "`rlvitals run -- python train.py`",
 }
 
 
@@ -38,6 +43,11 @@ class Parser(ArgumentParser):
     """An argument parser whose errors state the problem, the place and a hint."""
 
     _argv: Sequence[str] = ()  # the arguments being parsed
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - the base class's
+        """Take a `file://` URL wherever a path is expected."""
+        super().__init__(*args, **options)
+        self.register("type", Path, to_path)
 
     def parse_known_args(  # type: ignore[override]  # as in the base class
         self,
@@ -56,12 +66,14 @@ class Parser(ArgumentParser):
         hint = ""
         # This is argparse's message.
         if match := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
-            hint = nearest(match[1], match[2].replace("'", "").split(", "))
-            if message.startswith("argument command:"):  # the help groups them
+            is_command = message.startswith("argument command:")
+            cutoff = 0.75 if is_command else 0.6  # "charts" is no misspelt "alerts"
+            hint = nearest(match[1], match[2].replace("'", "").split(", "), cutoff)
+            if is_command:  # the help groups them
                 message = f"no command is called {match[1]!r}"
             message = message.partition(" (choose from")[0] if hint else message
         elif message.startswith(("unrecognized arguments", "the following arguments are required")):
-            hint = self._suggest_flag()
+            hint = self._suggest_flag() or self._suggest_choice(message.rpartition(": ")[2])
         raise UsageError(message, where=self.prog, hint=hint or f"{self.prog} --help")
 
     def _suggest_flag(self) -> str:
@@ -70,6 +82,13 @@ class Parser(ArgumentParser):
         flag_names = (name.partition("=")[0] for name in self._argv if name.startswith("--"))
         strange = (name for name in flag_names if not self._accepts(name, flags))
         return next((nearest(name, flags) for name in strange), "")
+
+    def _suggest_choice(self, name: str) -> str:
+        """Return the command with each choice of a missing argument, or an empty string."""
+        for action in self._actions:
+            if action.dest == name and action.choices and not action.option_strings:
+                return " or ".join(f"{self.prog} {choice}" for choice in action.choices)
+        return ""
 
     def _accepts(self, name: str, flags: Sequence[str]) -> bool:
         return name in flags or (self.allow_abbrev and any(f.startswith(name) for f in flags))

@@ -70,6 +70,9 @@ def run(args: Namespace) -> int:
         return _list_from_store(args)
     root: Path = args.root
     if (bucket := hosted.parse(root)) is not None:
+        if bucket.kind != hosted.Source.FILES or bucket.location.startswith(("sftp:", "hf:")):
+            hint = f"rlvitals triage {root}"
+            raise UsageError("neither a folder nor a bucket", where=str(root), hint=hint)
         return _list_bucket(bucket.location, args)
     find_run_folders.run_folders(root)  # raises if there is none
     with Index(root) as index:
@@ -140,18 +143,20 @@ def _list_bucket(url: str, args: Namespace) -> int:
     """
     from rlvitals.bucket import run_index
     from rlvitals.bucket.object_store import ObjectStore
+    from rlvitals.hosted.remote_files import naming_errors
 
     store = ObjectStore(url)
-    entries = run_index.read(store)
-    if not entries:
-        entries, name_count = run_index.read_manifests(store, run_index.MAX_LISTED_RUNS)
-        if entries:
-            cut = f", of the first {run_index.MAX_LISTED_RUNS:,} of {name_count:,} names"
-            is_cut = name_count > run_index.MAX_LISTED_RUNS
-            sys.stderr.write(
-                "no index of runs is in this bucket: listed by their manifests, without steps and "
-                f"status{cut if is_cut else ''}\n"
-            )
+    with naming_errors(url):
+        entries, name_count = run_index.read(store), 0
+        if not entries:
+            entries, name_count = run_index.read_manifests(store, run_index.MAX_LISTED_RUNS)
+    if entries and name_count:
+        cut = f", of the first {run_index.MAX_LISTED_RUNS:,} of {name_count:,} names"
+        is_cut = name_count > run_index.MAX_LISTED_RUNS
+        sys.stderr.write(
+            "no index of runs is in this bucket: listed by their manifests, without steps and "
+            f"status{cut if is_cut else ''}\n"
+        )
     if not entries:
         hint = "rlvitals triage reads the logs that lie there"
         raise UnreadableLog("no index of runs is in this bucket", where=url, hint=hint)

@@ -22,6 +22,7 @@ examples:
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import socket
@@ -51,8 +52,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a folder with runs, or a bucket's URL (default: the working folder)",
     )  # fmt: skip
     parser.add_argument(
-        "--port", type=int, default=8265, metavar="N",
-        help="port to listen on; 0: any free port (default: 8265)",
+        "--port", type=int, metavar="N",
+        help="port to listen on; 0: any free port (default: 8265, or a free one if it is taken)",
     )  # fmt: skip
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="NAME",
@@ -86,7 +87,7 @@ def run(args: Namespace) -> int:
     routes = flags.alert_routes(args)
     # The nearest settings file above ROOT: one below may have come with the runs.
     options = settings.load(args.root.absolute().parent, {}, os.environ)
-    listener = _bind(args.host, args.port)
+    listener = _bind_free(args.host) if args.port is None else _bind(args.host, args.port)
     is_loopback = args.host in {"127.0.0.1", "localhost", "::1"}
     # Other users of this machine reach loopback too: they may read, but not change anything.
     token = "" if is_loopback and not args.control else secrets.token_urlsafe(24)
@@ -134,6 +135,16 @@ def _start_alerts(
     sender = Sender(routes, lambda key: f"{address}run/{quote(key)}")
     application.state.fleet.on_judged = sender.update
     return sender
+
+
+def _bind_free(host: str, port: int = 8265) -> socket.socket:
+    """Return a socket at a port, or at a free one where it is taken, as by Ray's dashboard."""
+    try:
+        return _bind(host, port)
+    except UsageError as error:
+        if getattr(error.__cause__, "errno", None) != errno.EADDRINUSE:
+            raise
+        return _bind(host, 0)
 
 
 def _bind(host: str, port: int) -> socket.socket:

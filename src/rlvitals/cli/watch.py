@@ -42,7 +42,8 @@ def run(args: Namespace) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.following.loop import Watch
 
-    judges = {path: follow.make_judge(flags.settings_for(path, args)) for path in args.paths}
+    paths = [follow.local_copy(path, once=args.once) for path in args.paths]
+    judges = {path: follow.make_judge(flags.settings_for(path, args)) for path in paths}
     watch = Watch(judges)
     if args.once:
         return _print_once(watch)

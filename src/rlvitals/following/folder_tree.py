@@ -55,7 +55,8 @@ class FolderTree:
         """Find the current runs; empty if nothing can be read yet."""
         start = self._timer()
         walk = Walk(self.path) if self.path.is_dir() else None
-        paths = [] if walk is None else [*walk.folders, *_possible_logs(walk.files)]
+        # A path that is not there yet is looked for itself.
+        paths = [self.path] if walk is None else [*walk.folders, *_possible_logs(walk.files)]
         signs = _signs(paths)  # before the files are opened: what comes meanwhile is a change
         try:
             runs = sources.find(self.path, walk)

@@ -4,10 +4,13 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from os import PathLike, fspath
+from pathlib import Path
+from urllib.parse import unquote
 
 # A path collapses the two slashes of a URL: one is enough here.
 WANDB_PAGE = re.compile(r"https?:/+(?:\w+\.)?wandb\.ai/+([^?#]+)(?:[?#].*)?")
 HUB_PAGE = re.compile(r"https?:/+huggingface\.co/+([^?#]+)(?:[?#].*)?")
+MLFLOW_PAGE = re.compile(r"(https?):/+(.+/#/experiments/\d.*)")
 FILE_URL = re.compile(r"(ssh|sftp|s3|gs|gcs|az|abfs|hf|memory):/+(.+)")
 WANDB_PAGE_WORDS = frozenset({"runs", "workspace", "overview", "table", "charts", "files", "logs"})
 HUB_PAGE_WORDS = frozenset({"tree", "blob", "resolve", "main", "raw"})
@@ -26,7 +29,8 @@ class Address:
     """Where hosted runs lie."""
 
     kind: Source
-    location: str  # "entity/project[/run]", the server's URL, or the URL of files
+    # "entity/project[/run]", "entity/project/groups/NAME", the server's URL, or the URL of files
+    location: str
 
 
 def parse(path: str | PathLike[str]) -> Address | None:
@@ -34,18 +38,32 @@ def parse(path: str | PathLike[str]) -> Address | None:
     text = fspath(path)
     kind, _, location = text.partition(":")
     if (match := WANDB_PAGE.fullmatch(text)) is not None:
-        return Address(Source.WANDB, "/".join(_segments(match[1], WANDB_PAGE_WORDS)[:3]))
+        segments = _segments(match[1], WANDB_PAGE_WORDS)
+        count = 4 if segments[2:3] == ["groups"] else 3
+        return Address(Source.WANDB, unquote("/".join(segments[:count])))
     if (match := HUB_PAGE.fullmatch(text)) is not None:
         return Address(Source.FILES, f"hf://{'/'.join(_segments(match[1], HUB_PAGE_WORDS))}")
+    if (match := MLFLOW_PAGE.fullmatch(text)) is not None:
+        return Address(Source.MLFLOW, f"{match[1]}://{match[2]}")
     if (match := FILE_URL.fullmatch(text)) is not None:
         scheme = {"ssh": "sftp"}.get(match[1], match[1])
         return Address(Source.FILES, f"{scheme}://{match[2]}")
+    server = re.sub(r"^(\w+):/+", r"\1://", location)
+    if re.match(r"[\w.-]+:\d", server):  # host:5000
+        server = f"http://{server}"
     shorts = {
         "wandb": Address(Source.WANDB, location.strip("/")),
-        "mlflow": Address(Source.MLFLOW, re.sub(r"^(\w+):/+", r"\1://", location)),
+        "mlflow": Address(Source.MLFLOW, server),
         "hf": Address(Source.FILES, f"hf://{location.strip('/')}"),
     }
     return shorts.get(kind) if location else None
+
+
+def to_path(text: str | PathLike[str]) -> Path:
+    """Return a path; of a `file://` URL, such as `run.url`, the path that it names."""
+    path = fspath(text)
+    match = re.match(r"file:(//(localhost)?)?(?=/)", path)
+    return Path(path) if match is None else Path(unquote(path[match.end() :]))
 
 
 def _segments(path: str, page_words: frozenset[str]) -> list[str]:

@@ -25,7 +25,7 @@ def fetch(url: str, folder: Path, show: Show) -> None:
         return
     options = ssh_options(url) if url.startswith("sftp:") else {}
     files = open_url(url, options)
-    with _naming_errors(url):
+    with naming_errors(url):
         sizes = files.sizes()
         if _copy_unlisted_runs(url, folder, sizes, show):
             return
@@ -50,12 +50,12 @@ def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
     from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
 
     store = ObjectStore(url)
-    with _naming_errors(url):
+    with naming_errors(url):
         return download.download(store, folder) or root_copy.copy_root(store, folder, show)
 
 
 @contextmanager
-def _naming_errors(url: str) -> Iterator[None]:
+def naming_errors(url: str) -> Iterator[None]:
     """Raise what a back-end raises, which has errors of its own, as a VitalsError of the URL."""
     try:
         yield

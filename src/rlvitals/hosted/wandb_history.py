@@ -1,7 +1,8 @@
 """Fetch the history of Weights & Biases runs as JSON lines, with their settings.
 
-`entity/project/run` is one run, `entity/project` all of a project. Rows after the last one at
-hand are asked for; a finished run that is complete is not asked for again.
+`entity/project/run` is one run, `entity/project` all of a project, `entity/project/groups/NAME`
+those of a group. Rows after the last one at hand are asked for; a finished run that is complete
+is not asked for again.
 """
 
 import json
@@ -16,27 +17,19 @@ from rlvitals.hosted.remote_files import Show
 from rlvitals.storage import redact
 from rlvitals.storage.safe_files import atomic_write, open_append
 
-RUN_SEGMENTS = 3  # of entity/project/run
 TIMEOUT_SECONDS = 30
 
 
 def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> None:
     """Bring the copy of some runs up to date. Raises UsageError, VitalsError."""
-    segments = location.split("/")
-    if len(segments) not in {2, RUN_SEGMENTS} or not all(segments):
-        raise UsageError(
-            f"{location!r} names no run of W&B",
-            hint="wandb:entity/project or wandb:entity/project/run",
-        )
+    project, run_id, group = _split(location)
     try:
         import wandb  # noqa: PLC0415 - optional
     except ImportError:
         raise VitalsError("W&B's runs need its client", hint="pip install wandb") from None
     try:
         api = wandb.Api(timeout=TIMEOUT_SECONDS)
-        runs = (
-            [api.run(location)] if len(segments) == RUN_SEGMENTS else _runs(api, location, since_s)
-        )
+        runs = [api.run(location)] if run_id else _runs(api, project, group, since_s)
         for number, run in enumerate(runs):
             show(number, len(runs), run.name)
             _update(run, folder / _folder_name(run))
@@ -49,12 +42,32 @@ def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> Non
         raise UnreadableLog("no run is there", where=f"wandb:{location}", hint="another --since")
 
 
-def _runs(api: Any, location: str, since_s: float | None) -> list[Any]:
-    filters: dict[str, Any] = {}
+def _split(location: str) -> tuple[str, str, str]:
+    """Return (entity/project, run's id, group); either of the last two is empty.
+
+    Raises UsageError for what names no run.
+    """
+    entity, project, name = [*location.split("/", 2), "", ""][:3]
+    if name.startswith("groups/"):
+        run_id, group = "", name.removeprefix("groups/")
+    else:
+        run_id, group = name, ""
+    # Pages of a project, as pasted.
+    is_page = run_id in {"groups", "sweeps", "reports", "artifacts", "jobs"}
+    if not (entity and project) or is_page or "/" in run_id or location.endswith("/"):
+        raise UsageError(
+            f"{location!r} names no run of W&B",
+            hint="wandb:entity/project, wandb:entity/project/run, wandb:entity/project/groups/NAME",
+        )
+    return f"{entity}/{project}", run_id, group
+
+
+def _runs(api: Any, project: str, group: str, since_s: float | None) -> list[Any]:
+    filters: dict[str, Any] = {"group": group} if group else {}
     if since_s is not None:
         start = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        filters = {"heartbeatAt": {"$gte": start}}
-    return list(api.runs(location, filters=filters))
+        filters["heartbeatAt"] = {"$gte": start}
+    return list(api.runs(project, filters=filters))
 
 
 def _folder_name(run: Any) -> str:

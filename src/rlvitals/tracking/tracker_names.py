@@ -29,6 +29,15 @@ class TrackerNames:
         def event(self, /, kind: str, step: int | None = None, **facts: object) -> None: ...  # noqa: D102
         def finish(self, status: str | int = "finished") -> None: ...  # noqa: D102
 
+    else:
+
+        def __getattr__(self, name: str) -> None:
+            """Say where a name of W&B's run is: only `rlvitals.init` returns one that has it."""
+            hint = ": run.folder" if name == "dir" else ""
+            if name in {"define_metric", "log_artifact", "log_model", "save", "unwatch", "watch"}:
+                hint = ": run = rlvitals.init(), a run with W&B's names"
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+
     def __repr__(self) -> str:
         """Return the run's name, last step and state in one line."""
         return f"<{type(self).__name__} {self.name!r}: {self._status}, at step {self.step}>"

@@ -75,8 +75,8 @@ def cause(case: Case, trace: Trace) -> dict[str, Json]:
 
 
 def size(members: Mapping[str, Json]) -> int:
-    """Return the bytes of a document as indented JSON."""
-    return len(json.dumps(members, indent=2, ensure_ascii=True))
+    """Return the bytes of a run as printed: JSON, indented within a list of runs."""
+    return len(json.dumps({"runs": [members]}, indent=2, ensure_ascii=True))
 
 
 def text(members: Mapping[str, Json]) -> str:

@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rlvitals.errors import UsageError
+from rlvitals.tracking import clock
 from rlvitals.tracking.media import MAX_SETTINGS_DEPTH
 from rlvitals.tracking.settings_mapping import Config
 from rlvitals.tracking.warnings_log import error_text
-from rlvitals.wandb.errors import not_here
 from rlvitals.wandb.media import Artifact, Medium, Table
+from rlvitals.wandb.refusals import Refusal
 from rlvitals.wandb.steps import Axes, Row, Steps
 from rlvitals.wandb.watching import Watching
 
@@ -47,7 +48,9 @@ class Run:
         self.disabled: bool = facts["disabled"]
         self.resumed: bool = facts["resumed"]
         self.dir = str(recording.folder)
-        self.url: str | None = None  # there is no page
+        self.url = self.project_url = self.sweep_url = self.sweep_id = None  # there is no page
+        self.offline, self.sync_dir = True, self.dir
+        self.start_time, self.starting_step = clock.now(), first_step
         self.config = Config(recording.update_settings)
         self.summary = Config(self._record_summary)
         self.ignored: set[str] = set()
@@ -58,6 +61,12 @@ class Run:
         self._watching = Watching(recording)
         self.finished = False
         recording.at_finish(lambda _: self._steps.flush())  # a script that never calls `finish()`
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> None:
+            """Say that a name is of W&B's server."""
+            raise AttributeError(f"this run has no {name!r}: it records, and talks to no server")
 
     @property
     def step(self) -> int:
@@ -191,11 +200,14 @@ class Run:
         """Record the name of a model's file."""
         return self.log_artifact(path, name=name, type="model")
 
-    def use_artifact(self, *_: object, **__: object) -> None:
-        """Raise UsageError: files are downloaded from a server."""
-        raise not_here("Run.use_artifact")
+    use_artifact, use_model = Refusal("Run.use_artifact"), Refusal("Run.use_model")
+    link_artifact, link_model = Refusal("Run.link_artifact"), Refusal("Run.link_model")
+    upsert_artifact, restore = Refusal("Run.upsert_artifact"), Refusal("Run.restore")
+    finish_artifact = Refusal("Run.finish_artifact")
 
-    use_model = link_model = link_artifact = use_artifact
+    def display(self, *_: object, **__: object) -> bool:
+        """Return False: there is no page to show in a notebook."""
+        return False
 
     def log_code(self, *_: object, **__: object) -> None:
         """Do nothing: the run records its git commit and what differs from it."""

@@ -6,11 +6,24 @@ from typing import Any
 
 from rlvitals.capture import mirror
 from rlvitals.errors import UsageError
-from rlvitals.wandb import Histogram, Image, Run, Table, Video
+from rlvitals.wandb import (
+    AlertLevel,
+    Artifact,
+    Audio,
+    Histogram,
+    Html,
+    Image,
+    Object3D,
+    Run,
+    Settings,
+    Table,
+    Video,
+)
 
 __all__ = [
-    "Histogram", "Image", "Run", "Table", "Video",
-    "alert", "finish", "init", "log", "log_artifact", "log_system", "save",
+    "AlertLevel", "Artifact", "Audio", "Histogram", "Html", "Image", "Object3D", "Run", "Settings",
+    "Table", "Video", "alert", "finish", "init", "log", "log_artifact", "log_cpu", "log_gpu",
+    "log_system", "save",
 ]  # fmt: skip
 __version__ = "0.43.0"
 
@@ -53,6 +66,14 @@ def log_system(metrics: object) -> None:
     del metrics
 
 
+def log_gpu(*_: object, **__: object) -> dict[str, float]:
+    """Return nothing: a run records its machine itself."""
+    return {}
+
+
+log_cpu = log_gpu
+
+
 def log_artifact(*args: Any, **kwargs: Any) -> Any:
     """Record an artifact by its names."""
     return _current().log_artifact(*args, **kwargs)
@@ -72,3 +93,10 @@ def finish() -> None:
     """End the run."""
     _current().finish()
     context_vars.current_run.set(None)
+
+
+def __getattr__(name: str) -> Any:
+    """Return `config` as it is now."""
+    if name == "config":
+        return _current().config
+    raise AttributeError(f"`rlvitals run --instead` serves no trackio.{name}")
