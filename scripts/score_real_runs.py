@@ -12,12 +12,10 @@ it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 A hash of its name puts each repository in one of two halves. Those of `classic.csv` and
 `language.csv` are `dev` and `test`. `classic-2.csv` and `language-2.csv` are a later set, `new`, of
 other repositories, `classic-3.csv` a third one with the halves `dev3` and `new3`, and
-`classic-4.csv` a fourth with `dev4` and `new4`. `classic-5.csv` and `language-5.csv`
-have the halves `dev5` and `new5`, `language-6.csv` has `dev6` and `new6`, `classic-7.csv` has
-`dev7` and `new7`, `classic-8.csv` and `language-8.csv` have `dev8` and `new8`. Rules and readers that
-are written with a half in view are scored by a half that nobody has seen, so `new` and `new3` to
-`new8` give counts alone: what would show single runs is refused without `--reveal`, and a half that
-was revealed scores no longer.
+`classic-4.csv` a fourth with `dev4` and `new4`, and so on to `classic-8.csv` and `language-8.csv`.
+Rules and readers that are written with a half in view are scored by a half that nobody has seen, so
+`new` and `new3` to `new8` give counts alone: what would show single runs is refused without
+`--reveal`, and a half that was revealed scores no longer.
 
     scripts/score_real_runs.py MIRRORS --half new3           # the table, by kind of framework
     scripts/score_real_runs.py MIRRORS --half dev3 --wrong   # and each run that is judged wrong
