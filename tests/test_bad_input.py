@@ -366,7 +366,7 @@ def test_text_that_is_not_utf_8(call, tmp_path):
     assert call("diagnose", path)[0] == 0
     assert len(points(call, path)["outcome/return"]["values"]) == ROWS
     path.write_bytes(data.decode("latin1").encode("utf-16"))
-    assert call("diagnose", path)[0] == 3
+    assert len(points(call, path)["outcome/return"]["values"]) == ROWS
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n\n", "\n\n\n"])

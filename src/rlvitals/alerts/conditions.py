@@ -17,7 +17,7 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import find as find_metric
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.going_on import UPDATE_METRICS, goes_on, is_provisional
+from rlvitals.rules.going_on import UPDATE_METRICS, describe_start, goes_on
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Trace
 from rlvitals.views import phrases, rate_text
@@ -129,7 +129,7 @@ def _is_too_early(diagnosis: Diagnosis) -> bool:
 
 def _finding_alarm(case: Case, cause: str, trace: Trace) -> Alarm:
     finding = case.finding
-    remarks = (phrases.PROVISIONAL,) if is_provisional(trace) else ()
+    remarks = tuple(filter(None, (describe_start(trace),)))
     rate = (
         phrases.false_alarm_rate(case, trace.profile)
         or "not calibrated: no healthy runs of this kind were measured"

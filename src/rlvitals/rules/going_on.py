@@ -98,6 +98,11 @@ def is_provisional(trace: Trace) -> bool:
     return goes_on(trace) and (is_at_start or in_grace(trace))
 
 
+def describe_start(trace: Trace) -> str:
+    """Say that a diagnosis is provisional; empty where it is not."""
+    return "provisional: learning has only begun" if is_provisional(trace) else ""
+
+
 def describe_end(trace: Trace) -> str:
     """Say what ended a run, and at which step; empty where nothing says that it did."""
     cycle = trace.lifecycle

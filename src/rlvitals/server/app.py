@@ -138,7 +138,7 @@ def _runs(root: Path, settings: Settings, store: RunQuery | None) -> tuple[Fleet
     def find_files(live_run: "LiveRun") -> "Run | None":
         from rlvitals.server import run_files  # noqa: PLC0415 - it loads the readers
 
-        return run_files.find_changed(root, fleet.entries.get(live_run.key), live_run.run)
+        return run_files.find_other_files(root, fleet.entries.get(live_run.key), live_run.run)
 
     live = LiveRuns(open_run, find_files, lambda run: fleet.note(run.key, run.diagnosis))
     fleet.open_keys = live.keys

@@ -109,8 +109,8 @@ def _fits(row: Summary, term: Term) -> bool:
         case TagTerm(tag):
             return tag in row.tags
         case FieldTerm(field_name, text):
-            shown = {"verdict": row.verdict, "status": row.state, "name": row.name}
-            return text.lower() in shown.get(field_name, "").lower()
+            texts_by_field = {"verdict": row.verdict, "status": row.state, "name": row.name}
+            return text.lower() in texts_by_field.get(field_name, "").lower()
         case SettingTerm(key, sign, operand):
             values = (v for n, v in row.settings.items() if n == key or n.endswith(f"/{key}"))
             return any(_compares(value, sign, operand) for value in values)

@@ -122,10 +122,10 @@ class LiveRuns:
                 runs = list(self._runs.values())
             for run in runs:
                 time_s = clock.now()
-                if (found := self._find_files(run)) is None:
+                if (changed := self._find_files(run)) is None:
                     run.look(time_s)
                 else:
-                    run.replace_files(found, time_s)
+                    run.replace_files(changed, time_s)
                 if run.key not in self._pending and run.needs_judging(time_s):
                     self._pending.add(run.key)
                     self._judges.submit(self._judge, run)

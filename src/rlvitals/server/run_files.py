@@ -43,15 +43,15 @@ def read_run(root: Path, entry: Entry) -> "Run":
     return run
 
 
-def find_changed(root: Path, entry: Entry | None, run: "Run") -> "Run | None":
+def find_other_files(root: Path, entry: Entry | None, run: "Run") -> "Run | None":
     """Return a run as it was found last where it has other files than `run`; else None."""
     if entry is None or entry.run is None or _paths(entry.run) == _paths(run):
         return None
     try:
-        found = read_run(root, entry)
+        current = read_run(root, entry)
     except UnreadableLog:
         return None
-    return None if _paths(found) == _paths(run) else found
+    return None if _paths(current) == _paths(run) else current
 
 
 def _paths(run: "Run") -> tuple[Path, ...]:

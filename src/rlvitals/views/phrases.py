@@ -42,7 +42,7 @@ VERDICT_COLOURS: Mapping[Word, str] = {
     Word.UNKNOWN: "magenta",
 }
 
-PROVISIONAL = "provisional: learning has only begun"
+
 TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers? of the \d+ needed$")
 ABSENT_METRIC = re.compile(r"(\S+/\S+) is not logged")
 MAX_FURTHER_NAMES = 3  # after the first
@@ -224,7 +224,7 @@ def headline(diagnosis: Diagnosis) -> str:
     if trace.budget is not None:
         steps += f" of {trace.budget.steps:,}"
     texts = [trace.name, f"profile {trace.profile}", steps, quantity(points, "row")]
-    texts += [PROVISIONAL] if going_on.is_provisional(trace) else []
+    texts.append(going_on.describe_start(trace))
     return " · ".join(text for text in texts if text)
 
 

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from rlvitals.types import Outline, Series
 
 MIN_REPEATED_COLUMNS = 2  # columns with the same step
-MAX_SEAMS = 20  # resumes of a run; more short ones are writers side by side
-MAX_SHORT_STRETCH = 5.0  # steps of the log that a short stretch repeats
-MAX_SEAM_NOTES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,7 @@ def notes(columns: Iterable[Straight]) -> list[str]:
     column = max(columns, key=lambda straight: len(straight.seams), default=None)
     if column is None:
         return []
-    if len(column.seams) > MAX_SEAM_NOTES:
+    if len(column.seams) > 3:
         first, last = column.seams[0], column.seams[-1]
         times = f"{len(column.seams)} times, first at step {first:,} and last at {last:,}"
         return [f"resumed {times}: the later attempts are judged"]
@@ -129,13 +126,16 @@ def notes(columns: Iterable[Straight]) -> list[str]:
 
 
 def _are_side_by_side(steps: NDArray[np.int64], seams: list[int]) -> bool:
-    """Return True for several writers of one log, as the workers of one training."""
-    if len(seams) <= MAX_SEAMS:
+    """Return True for several writers of one log, as the workers of one training.
+
+    A run is hardly resumed twenty times, each time after five of the log's steps or fewer.
+    """
+    if len(seams) <= 20:
         return False
     spacing = (int(steps.max()) - int(steps.min())) / max(len(np.unique(steps)) - 1, 1)
     highest = np.maximum.accumulate(steps)
     stretches = [int(highest[i - 1]) - int(steps[i]) for i in seams]
-    return float(np.median(stretches)) <= MAX_SHORT_STRETCH * spacing
+    return float(np.median(stretches)) <= 5.0 * spacing
 
 
 def _runs_again(steps: np.ndarray[tuple[int], np.dtype[np.int64]], i: int) -> bool:

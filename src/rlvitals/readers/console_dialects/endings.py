@@ -17,7 +17,6 @@ REMOTE = re.compile(r"ray\.exceptions\.RayTaskError\b")
 EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception|Exit|Interrupt|Warning|Timeout)\b\S*(?::|$)")
 # An exception that a person pasted without its traceback.
 PASTED_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S.*")
-UNDERLINE = re.compile(r"[\s^~]*")
 # Ray prints a line once for all that say it.
 REPEATED = re.compile(r" *\[repeated \d+x across cluster\]")
 # Lines that stand between a failure and the end of the process, and mean nothing by themselves.
@@ -249,7 +248,7 @@ class End:
         """Return the traceback up to what was raised: a link that is cut off says nothing."""
         last = len(self.traceback)
         while last and (
-            UNDERLINE.fullmatch(self.traceback[last - 1])
+            re.fullmatch(r"[\s^~]*", self.traceback[last - 1])
             or self.traceback[last - 1].startswith(CHAINED)
         ):
             last -= 1
