@@ -4,11 +4,9 @@ Nothing here imports what judges: the first page of the fleet is served before t
 """
 
 import json
-import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from rlvitals.storage.run_query import Indexed
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
@@ -21,10 +19,6 @@ BOOKKEEPING = re.compile(
     r"seed|total_(steps|epochs|timesteps|flos)|save_|log|num_input_tokens|output_dir|(run_)?name|"
     r"device"
 )
-COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "=": operator.eq, "!=": operator.ne,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +112,15 @@ def _fits(row: Summary, term: Term) -> bool:
 
 def _compares(value: str, sign: str, operand: float | str) -> bool:
     if isinstance(operand, str):
-        return COMPARISONS[sign](value, operand)
+        return (value == operand) == (sign == "=")  # the parser takes no other sign of a text
     try:
-        return COMPARISONS[sign](float(value), operand)
+        number = float(value)
     except ValueError:
         return False
+    if sign in {"=", "!="}:
+        return (number == operand) == (sign == "=")
+    is_beyond = number < operand if sign[0] == "<" else number > operand
+    return is_beyond or (sign[1:] == "=" and number == operand)
 
 
 def is_bookkeeping(setting: str) -> bool:

@@ -19,7 +19,6 @@ from rlvitals.views.report.elements import Section, section
 from rlvitals.views.report.markup import Html, el, join
 from rlvitals.views.report.page import Page, Subject
 
-STACKED = "stacked"  # the form of a chart of the reward's parts
 PAGE_NUMBER = 0  # of the run among those of a report: one
 
 
@@ -140,8 +139,8 @@ def data(key: str, page: RunPage, position: str) -> dict[str, object]:
 
 
 def form(page: RunPage, chart: Chart) -> str:
-    """Return how the curves of a chart are drawn: a `Kind`, or `STACKED`."""
-    return STACKED if chart.name in page.stacked else chart.panel.kind.value
+    """Return how the curves of a chart are drawn: a `Kind`, or "stacked"."""
+    return "stacked" if chart.name in page.stacked else chart.panel.kind.value
 
 
 def _figure_subject(subject: Subject) -> figure.Subject:
