@@ -295,12 +295,14 @@ def workspace(made, tmp_path, monkeypatch, page):
 
 
 @pytest.fixture
-def served(workspace):
-    """Serve the runs at the address that the page names."""
+def served(workspace, monkeypatch):
+    """Serve the runs at a free port, to which the page's addresses are changed."""
     shutil.copytree("runs/first", "runs/sweep/seed-3")
-    command = ["rlvitals", "serve", "runs"]
-    with subprocess.Popen(command, cwd=workspace, stdout=subprocess.PIPE) as program:
-        assert b"8265" in program.stdout.readline()
+    command = ["rlvitals", "serve", "runs", "--port", "0"]
+    page = "watch-runs-in-a-browser.md"
+    with subprocess.Popen(command, cwd=workspace, stdout=subprocess.PIPE, text=True) as program:
+        port = re.search(r":(\d+)", program.stdout.readline())[1]
+        monkeypatch.setitem(PAGES, page, PAGES[page].replace("8265", port))
         yield
         program.send_signal(signal.SIGINT)
 

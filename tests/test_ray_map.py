@@ -12,6 +12,8 @@ from rlvitals.cli import main
 from rlvitals.diagnosis.ray_map import ray_map
 from rlvitals.errors import UsageError
 
+# Ray leaves a socket to the collector, which may run in the next test.
+pytestmark = pytest.mark.filterwarnings("default")
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
