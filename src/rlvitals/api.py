@@ -16,7 +16,7 @@ from rlvitals.diagnosis import batch, load, training_summary
 from rlvitals.diagnosis.engine import Diagnosis, add_retractions
 from rlvitals.diagnosis.engine import diagnose as judge
 from rlvitals.errors import UnreadableLog, UsageError
-from rlvitals.hosted import address as hosted
+from rlvitals.hosted.address import parse as parse_address
 from rlvitals.hosted.address import to_path
 from rlvitals.metrics import canonicalize
 from rlvitals.options import Plot
@@ -206,7 +206,7 @@ def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of o
     from rlvitals.hosted import served_runs
 
     notebook.register()
-    if hosted.parse(address) is None and served_runs.is_address(str(address)):
+    if parse_address(address) is None and served_runs.is_address(str(address)):
         return served_runs.open_address(str(address))
     found_runs = load.runs(to_path(address))
     given_options = load.run_overrides(_load_options(address))

@@ -545,6 +545,13 @@ def test_output_that_powershell_redirected_is_read(read, place):
     assert judged(log).word is Word.FAILED
 
 
+def test_lines_that_look_like_powershell_s_are_kept_among_the_frames(read):
+    frames = '  File "train.py", line 5, in <module>\n    return (a\n      + b)\n'
+    log = read(f"{ROWS}Traceback (most recent call last):\n{frames}TypeError: no sum\n")
+    assert "      + b)" in log.ending.traceback
+    assert log.ending.traceback.endswith("TypeError: no sum")
+
+
 @pytest.mark.parametrize(
     "noise",
     [

@@ -129,7 +129,7 @@ def _is_too_early(diagnosis: Diagnosis) -> bool:
 
 def _finding_alarm(case: Case, cause: str, trace: Trace) -> Alarm:
     finding = case.finding
-    remarks = tuple(filter(None, (describe_start(trace),)))
+    start = describe_start(trace)
     rate = (
         phrases.false_alarm_rate(case, trace.profile)
         or "not calibrated: no healthy runs of this kind were measured"
@@ -142,7 +142,7 @@ def _finding_alarm(case: Case, cause: str, trace: Trace) -> Alarm:
         finding.summary,
         finding.began,
         rate,
-        (*remarks, *finding.counter),
+        (start, *finding.counter) if start else finding.counter,
         (finding.remedies or case.rule.remedies)[:3],
         cause,
         is_final=trace.lifecycle.over,

@@ -49,7 +49,7 @@ def find_other_files(root: Path, entry: Entry | None, run: "Run") -> "Run | None
         return None
     try:
         current = read_run(root, entry)
-    except UnreadableLog:
+    except UnreadableLog:  # a file that is being replaced: the next look finds it
         return None
     return None if _paths(current) == _paths(run) else current
 

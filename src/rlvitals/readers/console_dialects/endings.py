@@ -124,7 +124,7 @@ class End:
     def take(self, text: str, number: int) -> None:
         """Take a piece, without colours, on line `number` (from 1)."""
         line = REPEATED.sub("", console_text.without_speaker(text)[:1000]).rstrip()
-        if self.within == 1 and (not line or POWERSHELL_REMARK.fullmatch(line)):
+        if self._is_remark(line):
             return
         if HEADER in line:
             self._header(line, number)
@@ -132,6 +132,12 @@ class End:
             self._frame(line)
         elif not self._said(line, number) and self.busy and not PROGRESS_NOISE.match(line):
             self._goes_past()
+
+    def _is_remark(self, line: str) -> bool:
+        """Return True for what PowerShell puts between a traceback's first line and its frames."""
+        if self.within != 1 or len(self.traceback) != 1:
+            return False
+        return not line or POWERSHELL_REMARK.fullmatch(line) is not None
 
     def _goes_past(self) -> None:
         """Count a line that came after a failure: after enough of them it ended nothing."""
