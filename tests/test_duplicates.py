@@ -263,7 +263,7 @@ def test_the_page_shows_it_once_also_after_a_restart(tmp_path, monkeypatch, copy
 
 def _shown(root, copy):
     """Return the runs of the page once all are judged and a copy is hidden, or time is up."""
-    fleet = Fleet(root, settings.load(root))
+    fleet = Fleet([root], settings.load(root))
     fleet.start()
     try:
         deadline = time.monotonic() + HANG_SECONDS

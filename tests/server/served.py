@@ -41,8 +41,8 @@ def write(run, rows, *, collapse=None, value=None):
         )
 
 
-def build(root, **options):
-    return app.build(root, settings.load(root.parent), **options)
+def build(root, *others, **options):
+    return app.build([root, *others], settings.load(root.parent), **options)
 
 
 @contextlib.contextmanager

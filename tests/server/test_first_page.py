@@ -26,7 +26,7 @@ def test_the_application_is_built_without_the_modules_that_judge():
 
 def test_no_message_is_written_of_rows_that_the_first_page_contains(tmp_path):
     rlvitals.start(str(tmp_path / "run")).finish()
-    fleet = Fleet(tmp_path, Settings())
+    fleet = Fleet([tmp_path], Settings())
     fleet.start()
     fleet.wait(20.0)
     assert fleet.channel.position().endswith("-0")

@@ -8,20 +8,21 @@ from served import record
 from waiting import HANG_SECONDS
 
 import rlvitals
-from rlvitals import judging_code, settings
+from rlvitals import settings
+from rlvitals.server import judging_code
 from rlvitals.server.fleet import Fleet
 
 
 def test_a_line_and_its_traits_are_kept_until_the_code_changes(tmp_path, monkeypatch):
     root = tmp_path / "runs"
     record(root / "one", collapse=40)
-    fleet = Fleet(root, settings.load(tmp_path))
+    fleet = Fleet([root], settings.load(tmp_path))
     fleet._look()
     fleet._judge("one")
     line, traits = fleet.rows["one"], fleet._traits["one"]
     assert line.verdict != "pending"
     assert traits
-    fleet._index.__exit__(None, None, None)
+    fleet.folders[0].close()
     assert shown_at_start(root, tmp_path) == (line.verdict, traits)
     monkeypatch.setattr(judging_code, "version", lambda: "others")
     assert shown_at_start(root, tmp_path) == ("pending", None)
@@ -44,7 +45,7 @@ def test_a_changed_file_is_other_code(tmp_path):
 
 def shown_at_start(root, folder):
     """Return the verdict and the traits that a server shows before it has judged anything."""
-    fleet = Fleet(root, settings.load(folder))
+    fleet = Fleet([root], settings.load(folder))
     fleet._thread.run = lambda: None  # nothing is looked at or judged
     fleet.start()
     fleet._thread.join(HANG_SECONDS)

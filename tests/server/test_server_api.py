@@ -240,7 +240,7 @@ def test_a_spike_of_one_point_survives_any_zoom(tmp_path):
 
 
 def test_points_of_a_large_ended_run_are_let_go_and_read_again(root):
-    files = run_files.read_run(root, Entry("bad", root / "bad", None))
+    files = run_files.read_run(Entry("bad", root, root / "bad", None))
     run = LiveRun("bad", files, settings.load(root.parent), time.time())
 
     def pack(**options):

@@ -35,8 +35,8 @@ def record(folder, first=0, last=ROWS):
 
 
 def open_run(root):
-    entry = Entry("long", root / "long", None)
-    return LiveRun("long", run_files.read_run(root, entry), settings.load(root), time.time())
+    entry = Entry("long", root, root / "long", None)
+    return LiveRun("long", run_files.read_run(entry), settings.load(root), time.time())
 
 
 def pack(run, steps=None):

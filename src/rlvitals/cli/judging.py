@@ -141,7 +141,7 @@ def judge_index(index: "Index", *, judge_all: bool = False) -> None:
 
 def _judge_id(root: Path) -> str:
     """Identify the judging code and settings: others may give other verdicts."""
-    from rlvitals import judging_code
+    from rlvitals.server import judging_code
 
     states = [file.path.stat() for file in toml_files.find(root, os.environ)]
     return judging_code.version() + "".join(

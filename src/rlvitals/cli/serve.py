@@ -1,8 +1,8 @@
 """Serve a live page about runs to a browser: all runs, each run, and comparisons.
 
-The page of all runs shows one line for each run below ROOT, the worst first, and judges them in
-the background. A run's page shows its verdict, its findings and its charts, and new rows within
-1.5 s. The server only reads: it changes nothing below ROOT and takes no settings from there.
+The page of all runs shows one line for each run below each ROOT, the worst first, and judges them
+in the background. A run's page shows its verdict, its findings and its charts, and new rows within
+1.5 s. The server only reads: it changes nothing below a ROOT and takes no settings from there.
 With --control the page of a run can mark it as healthy or broken, mark a finding as wrong, mute
 a finding, and ask a running process to save a checkpoint or to stop.
 With --index the runs, their verdicts and their filter come from ClickHouse, as
@@ -14,6 +14,7 @@ printed address. Ctrl-C ends it.
 
 examples:
   rlvitals serve runs
+  rlvitals serve runs old_runs s3://bucket/runs
   rlvitals serve runs --port 8080 --open
   rlvitals serve runs --control
   rlvitals serve runs --host 0.0.0.0
@@ -46,10 +47,10 @@ if TYPE_CHECKING:  # loaded where they are used
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the root and the address."""
+    """Declare the roots and the address."""
     parser.add_argument(
-        "root", type=Path, nargs="?", default=Path(), metavar="ROOT",
-        help="a folder with runs, or a bucket's URL (default: the working folder)",
+        "roots", type=Path, nargs="*", default=[Path()], metavar="ROOT",
+        help="folders with runs, or a bucket's URL (default: the working folder)",
     )  # fmt: skip
     parser.add_argument(
         "--port", type=int, metavar="N",
@@ -71,7 +72,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Serve until Ctrl-C."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    args.root = _root(args.root)
+    roots = _roots(args.roots, args.index)
     try:
         from rlvitals.server import app
     except ModuleNotFoundError as error:
@@ -85,8 +86,9 @@ def run(args: Namespace) -> int:
     from rlvitals import settings
 
     routes = flags.alert_routes(args)
-    # The nearest settings file above ROOT: one below may have come with the runs.
-    options = settings.load(args.root.absolute().parent, {}, os.environ)
+    # The nearest settings file above every ROOT: one below may have come with the runs.
+    above = Path(os.path.commonpath([root.absolute().parent for root in roots]))
+    options = settings.load(above, {}, os.environ)
     listener = _bind_free(args.host) if args.port is None else _bind(args.host, args.port)
     is_loopback = args.host in {"127.0.0.1", "localhost", "::1"}
     # Other users of this machine reach loopback too: they may read, but not change anything.
@@ -94,9 +96,9 @@ def run(args: Namespace) -> int:
     address = _address(args.host, listener.getsockname()[1], token)
     names = () if is_loopback else (args.host, socket.gethostname())
     more = {"control": args.control, "store": _store(args.index)}
-    application = app.build(args.root.absolute(), options, names, token, **more)
+    application = app.build([root.absolute() for root in roots], options, names, token, **more)
     sender = _start_alerts(application, routes, address.partition("?")[0])
-    print(f"serving {args.root} at {address}", flush=True)
+    print(f"serving {', '.join(map(str, roots))} at {address}", flush=True)
     if not is_loopback:
         verb = "read and mark" if args.control else "read"
         sys.stderr.write(f"open to the network: whoever has this address can {verb} the runs\n")
@@ -109,17 +111,22 @@ def run(args: Namespace) -> int:
     return EXIT_OK
 
 
-def _root(path: Path) -> Path:
-    """Return the folder to serve: a bucket's copy is kept up to date. Raises UnreadableLog."""
+def _roots(paths: Sequence[Path], index: str) -> list[Path]:
+    """Return the folders to serve: a bucket's copy is kept up to date. Raises UnreadableLog."""
     from rlvitals.hosted import fetch
 
-    folder = fetch.keep_up_to_date(path)
-    if not folder.exists():
-        raise missing_path(path)
-    if not folder.is_dir():
-        hint = f"rlvitals serve {folder.parent}"
-        raise UnreadableLog("a file, not a folder of runs", where=str(path), hint=hint)
-    return folder
+    if index and len(paths) > 1:
+        raise UsageError("an index has the runs of one ROOT", where="--index", hint="serve ROOT")
+    folders = []
+    for path in paths:
+        folder = fetch.keep_up_to_date(path)
+        if not folder.exists():
+            raise missing_path(path)
+        if not folder.is_dir():
+            hint = f"rlvitals serve {folder.parent}"
+            raise UnreadableLog("a file, not a folder of runs", where=str(path), hint=hint)
+        folders.append(folder)
+    return folders
 
 
 def _start_alerts(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # the module that opens runs loads what judges
 
 
 def build(  # noqa: PLR0913 - what a person chooses
-    root: Path,
+    roots: Sequence[Path],
     settings: Settings,
     hosts: Iterable[str] = (),
     token: str = "",
@@ -43,12 +43,12 @@ def build(  # noqa: PLR0913 - what a person chooses
     control: bool = False,
     store: RunQuery | None = None,
 ) -> Starlette:
-    """Return the application that serves the runs below a root.
+    """Return the application that serves the runs of some folders.
 
     `hosts`: further names that browsers reach it by. `token`: needed by each browser; empty: none.
     `control`: pages may mark, mute and send requests to a run's process. `store`: lists the runs.
     """
-    fleet, live = _runs(root, settings, store)
+    fleet, live = _runs(roots, settings, store)
     control_token = secrets.token_urlsafe(24) if control else ""
     ending: dict[str, threading.Thread] = {}
 
@@ -123,22 +123,24 @@ class DeferredRoutes:
             return self._router
 
 
-def _runs(root: Path, settings: Settings, store: RunQuery | None) -> tuple[Fleet, LiveRuns]:
+def _runs(
+    roots: Sequence[Path], settings: Settings, store: RunQuery | None
+) -> tuple[Fleet, LiveRuns]:
     """Return the lines of all runs, and the runs that somebody looks at."""
-    fleet = Fleet(root, settings, store)
+    fleet = Fleet(roots, settings, store)
 
     def open_run(key: str, time_s: float) -> "LiveRun":
         from rlvitals.server import run_files  # noqa: PLC0415 - it loads the readers
         from rlvitals.server.live_run import LiveRun  # noqa: PLC0415 - it loads what judges
 
-        run = run_files.read_run(root, fleet.entry(key))
+        run = run_files.read_run(fleet.entry(key))
         with fleet.reader:
             return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
 
     def find_files(live_run: "LiveRun") -> "Run | None":
         from rlvitals.server import run_files  # noqa: PLC0415 - it loads the readers
 
-        return run_files.find_other_files(root, fleet.entries.get(live_run.key), live_run.run)
+        return run_files.find_other_files(fleet.entries.get(live_run.key), live_run.run)
 
     live = LiveRuns(open_run, find_files, lambda run: fleet.note(run.key, run.diagnosis))
     fleet.open_keys = live.keys

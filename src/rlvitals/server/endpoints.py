@@ -58,7 +58,10 @@ class Endpoint:
     media: str = "application/json"
 
 
-KEY_QUERY = Parameter("key", "the run's path below the served folder", required=True)
+KEY_QUERY = Parameter(
+    "key", "the run's path below the served folder, after its name where several are served",
+    required=True,
+)  # fmt: skip
 RANGE_QUERY = (
     Parameter("first", "first step, included", "integer"),
     Parameter("last", "last step, included", "integer"),
@@ -218,8 +221,9 @@ class Api:
     def console(self, request: Request) -> Response:
         """Return the last lines of a console file as text."""
         name = request.query_params.get("name", "")
-        run = self.get_run(request).run
-        return PlainTextResponse(console.read_end(run, self.fleet.root, name))
+        run = self.get_run(request)
+        root = self.fleet.folder(run.key).root
+        return PlainTextResponse(console.read_end(run.run, root, name))
 
     def series(self, request: Request) -> Response:
         """Return the columns of a metric as JSON."""

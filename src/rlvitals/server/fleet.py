@@ -1,4 +1,4 @@
-"""Keep one line for each run below a root, and judge the runs behind the page, worst first."""
+"""Keep one line for each run of the served folders, and judge the runs, the worst first."""
 
 import contextlib
 import sqlite3
@@ -10,25 +10,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals import judging_code
 from rlvitals.errors import UnreadableLog, UsageError
-from rlvitals.server import fleet_line, run_files
+from rlvitals.server import fleet_line, judging_code, run_files, served_folder
 from rlvitals.server.channel import Channel
 from rlvitals.server.fleet_line import LAMPS, Summary
 from rlvitals.server.live_runs import SingleReader
 from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
+from rlvitals.server.served_folder import ServedFolder
 from rlvitals.settings import Settings
-from rlvitals.storage import find_run_folders, search_terms
+from rlvitals.storage import search_terms
 from rlvitals.storage.downsample import Points
-from rlvitals.storage.index import Index
 from rlvitals.storage.run_query import Indexed, RunQuery
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # loaded behind the first page
     from rlvitals.diagnosis.duplicates import Identity
     from rlvitals.diagnosis.engine import Diagnosis
-    from rlvitals.following.folder_tree import FolderTree
 
 
 @dataclass(slots=True)
@@ -42,13 +40,15 @@ class _Judgement:
 class Fleet:
     """The lines of all runs. `start` reads the index; a thread keeps the lines current."""
 
-    def __init__(self, root: Path, settings: Settings, store: RunQuery | None = None) -> None:
-        """Open the index of a root. Raises OSError where the root cannot be listed.
+    def __init__(
+        self, roots: Sequence[Path], settings: Settings, store: RunQuery | None = None
+    ) -> None:
+        """Open the index of each folder. Raises OSError where one cannot be listed.
 
-        `store`: an index that another program fills; its runs and judgements are shown as they
-        are, and no folder is read but that of a run that is opened.
+        `store`: an index of the first folder that another program fills; its runs and judgements
+        are shown as they are, and no folder is read but that of a run that is opened.
         """
-        self.root, self.settings = root, settings
+        self.folders, self.settings = served_folder.from_roots(roots), settings
         self._run_query = store
         self._stored: dict[str, tuple[Indexed, str]] = {}  # what the store said of each run
         self.channel = Channel()
@@ -58,14 +58,11 @@ class Fleet:
         self.lamps = Counter(dict.fromkeys(LAMPS, 0))  # number of runs by lamp
         self.differing: tuple[str, ...] = ()  # settings in which the runs differ
         self.entries: dict[str, Entry] = {}
-        index_file = run_files.index_file(root)
+        index_file = run_files.index_file(*(folder.root for folder in self.folders))
         self.mutes = Mutes(
             None if index_file == run_files.IN_MEMORY else index_file.with_suffix(".mutes")
         )
-        self._index = Index(root, index_file, threads=True)
         self._judge_id = f"serve {judging_code.version()} {run_files.digest(repr(settings))}"
-        self._tree: FolderTree | None = None
-        self._tree_entries: dict[str, Entry] = {}
         self._marks: dict[str, str] = {}  # state of each run's files
         self._judgements: dict[str, _Judgement] = {}
         self._identities: dict[str, Identity] = {}  # of the judged runs
@@ -85,22 +82,24 @@ class Fleet:
             self._refresh_from_store(self._run_query)
             self._thread.start()
             return
-        self._show(self._index.search())
-        for path, text in self._index.summaries(self._judge_id).items():
-            if path in self.rows:
-                with contextlib.suppress(KeyError, TypeError, ValueError):
-                    line, self._traits[path] = fleet_line.from_json(text)
-                    self._put(line)
+        for folder in self.folders:
+            self._show(folder, folder.search())
+            for key, text in folder.summaries(self._judge_id).items():
+                if key in self.rows:
+                    with contextlib.suppress(KeyError, TypeError, ValueError):
+                        line, self._traits[key] = fleet_line.from_json(text)
+                        self._put(replace(line, key=key))
         self._update_differing()
         if self.rows:
             self._has_rows.set()
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread and close the index."""
+        """Stop the thread and close the indexes."""
         self._stop.set()
         self._thread.join()
-        self._index.__exit__(None, None, None)
+        for folder in self.folders:
+            folder.close()
 
     def note(self, key: str, diagnosis: "Diagnosis") -> None:
         """Store the diagnosis of a run that was judged elsewhere."""
@@ -119,13 +118,21 @@ class Fleet:
             self._is_listed.wait(20.0)  # seconds
         return self.entries[key]
 
+    def folder(self, key: str) -> ServedFolder:
+        """Return the served folder of a run."""
+        return next(folder for folder in self.folders if folder.contains(key))
+
     def search(self, query: str) -> list[Summary]:
         """Return the lines that fit every word of a query, the worst first. Raises UsageError."""
         with self._lock:
             rows = list(self.rows.values())
         if query.strip():
             with self._index_lock:
-                keys = {entry.path for entry in (self._run_query or self._index).search(query)}
+                keys = {
+                    run.path
+                    for index in ((self._run_query,) if self._run_query else self.folders)
+                    for run in index.search(query)
+                }
             terms = search_terms.parse(query)
             rows = [row for row in rows if row.key in keys or fleet_line.fits(row, terms)]
         return sorted(rows, key=fleet_line.badness)
@@ -136,7 +143,7 @@ class Fleet:
         """Return what a plot shows of a logged metric. Raises KeyError for an unknown one."""
         self.entry(key)
         with self._index_lock:
-            return (self._run_query or self._index).points(key, metric, width, *steps)
+            return (self._run_query or self.folder(key)).points(key, metric, width, *steps)
 
     def sum_training_time(self) -> dict[str, float]:
         """Return the training time of broken runs and of all judged runs, in seconds."""
@@ -151,11 +158,10 @@ class Fleet:
             start = time.monotonic()
             try:
                 self._look()
-            except OSError:  # the next look may succeed
-                pass
             except sqlite3.Error:  # the index's file was deleted, or its disk is full
                 with self._index_lock:
-                    self._index = Index(self.root, run_files.IN_MEMORY, threads=True)
+                    for folder in self.folders:
+                        folder.reopen_in_memory()
             self._has_rows.set()
             self._is_listed.set()
             # A second, or nine times what a look took.
@@ -182,43 +188,37 @@ class Fleet:
 
     def _list_folders(self) -> None:
         """Add a line for each run folder that the index does not know, before any is read."""
-        for folder in find_run_folders.iter_run_folders(self.root):
-            key = folder.relative_to(self.root).as_posix()
-            with self._lock:
-                if key not in self.rows:
-                    self.entries[key] = Entry(key, folder, None)
-                    self._put(Summary(key, folder.name))
+        for folder in self.folders:
+            for key in folder.list_folders():
+                with self._lock:
+                    if key not in self.rows:
+                        self.entries[key] = entry = folder.entry(key)
+                        self._put(Summary(key, entry.folder.name))
         if self.rows:
             self._has_rows.set()
 
     def _refresh(self) -> None:
         """Look for new, changed and deleted runs."""
-        with self._index_lock:
-            self._index.refresh()
-            indexed = self._index.search()
-        if self._tree is None:
-            from rlvitals.following.folder_tree import FolderTree  # noqa: PLC0415 - behind the page
+        for folder in self.folders:
+            with contextlib.suppress(OSError):  # its runs stay; the next look may succeed
+                self._refresh_folder(folder)
 
-            self._tree = FolderTree(self.root, time.monotonic)
-        if self._tree.may_differ(clock.now()):
-            self._tree_entries = {
-                run.name: Entry(run.name, run.root, run) for run in self._tree.find(clock.now())
-            }
-        native = {self.root / item.path for item in indexed}
-        foreign = {
-            key: entry
-            for key, entry in self._tree_entries.items()
-            if not native & {entry.folder, *entry.folder.parents}
-        }
-        self._show(indexed)
+    def _refresh_folder(self, folder: ServedFolder) -> None:
+        with self._index_lock:
+            folder.refresh()
+            indexed = folder.search()
+        native = {folder.entry(run.path).folder for run in indexed}
+        foreign = folder.find_foreign_runs(native, clock.now())
+        self._show(folder, indexed)
         with self._lock:
             for key, entry in foreign.items():
                 self.entries[key] = entry
                 self._marks[key] = run_files.fingerprint(entry)
                 if key not in self.rows and key not in self._copies:
                     self._put(Summary(key, entry.run.name if entry.run else key))
-            for key in self.rows.keys() - foreign.keys() - {item.path for item in indexed}:
-                self._remove(key)
+            for key in self.rows.keys() - foreign.keys() - {run.path for run in indexed}:
+                if folder.contains(key):
+                    self._remove(key)
 
     def _refresh_from_store(self, store: RunQuery) -> None:
         """Show what the store knows of its runs; it is asked again where it cannot answer."""
@@ -234,7 +234,7 @@ class Fleet:
                 state = item, texts.get(item.path, "")
                 if self._stored.get(item.path) != state:
                     self._stored[item.path] = state
-                    self.entries[item.path] = Entry(item.path, self.root / item.path, None)
+                    self.entries[item.path] = self.folders[0].entry(item.path)
                     self._put(run_summary.from_store(*state))
             for key in self.rows.keys() - {item.path for item in indexed}:
                 self._remove(key)
@@ -242,13 +242,13 @@ class Fleet:
         self._has_rows.set()
         self._is_listed.set()
 
-    def _show(self, indexed: Sequence[Indexed]) -> None:
-        """Add the runs of the index, and update the steps of those that are shown."""
+    def _show(self, folder: ServedFolder, indexed: Sequence[Indexed]) -> None:
+        """Add the runs of a folder's index, and update the steps of those that are shown."""
         with self._lock:
             for item in indexed:
                 if (key := item.path) in self._copies:
                     continue
-                self.entries[key] = Entry(key, self.root / item.path, None)
+                self.entries[key] = folder.entry(key)
                 self._marks[key] = f"{item.status} {item.step} {item.time}"
                 row = self.rows.get(key)
                 if row is None or (row.verdict == "pending" and row.time is None):
@@ -261,7 +261,7 @@ class Fleet:
         """Return the runs to judge: unjudged ones first, failed and running ones before others."""
         time_s = clock.now()
         with self._index_lock:
-            unjudged = set(self._index.unjudged(self._judge_id))
+            unjudged = {key for folder in self.folders for key in folder.pending(self._judge_id)}
         with self._lock:
             foreign = {key for key, entry in self.entries.items() if entry.run is not None}
             # A run that an earlier server judged may be the same training as a foreign one.
@@ -299,7 +299,7 @@ class Fleet:
 
         row, mark = self.rows[key], self._marks.get(key, "")
         try:
-            run = run_files.read_run(self.root, self.entries[key])
+            run = run_files.read_run(self.entries[key])
             answer = batch.judge((run, self.mutes.apply(key, self.settings)))
         except UnreadableLog as error:
             answer = error
@@ -340,10 +340,9 @@ class Fleet:
         entry = None if line is None else self.entries.get(line.key)
         if line is None or entry is None or entry.run is not None:
             return
-        path = "" if line.key == fleet_line.ROOT_KEY else line.key
         with self._index_lock:
             text = fleet_line.to_json(line, self._traits.get(line.key, ()))
-            self._index.note({path: line.verdict}, self._judge_id, {path: text})
+            self.folder(line.key).keep(line.key, line.verdict, self._judge_id, text)
 
     def _put(self, row: Summary) -> None:
         old = self.rows.get(row.key)

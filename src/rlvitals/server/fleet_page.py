@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+from rlvitals.errors import join_first
 from rlvitals.server import page_shell
 from rlvitals.server.fleet import Fleet
 from rlvitals.server.fleet_line import LAMPS
@@ -30,24 +31,19 @@ def document(fleet: Fleet) -> str:
         "labels": LAMP_LABELS,
         "trained": fleet.sum_training_time(),
     }
-    root = fleet.root.resolve().name or str(fleet.root)
-    lamps = (
-        el("button", el("span", class_=f"lamp {name}", aria_hidden="true"),
-           el("b", str(fleet.lamps[name]), data_count=name), Html(" "), LAMP_LABELS[name],
-           type="button", data_lamp=name, aria_pressed="false")
-        for name in LAMPS
-    )  # fmt: skip
-    names = ("", "", "run", "verdict", "outcome", "steps")
-    heads = el("div", *(el("span", text) for text in names), class_="heads",
+    names = (folder.label or folder.root.resolve().name or "/" for folder in fleet.folders)
+    title = join_first([*names], 3)
+    columns = ("", "", "run", "verdict", "outcome", "steps")
+    heads = el("div", *(el("span", text) for text in columns), class_="heads",
                aria_hidden="true")  # fmt: skip
     table = el("div", id="runs", class_="fleet", role="list", aria_label="runs")
     more = el("button", "Show more", type="button", id="more", class_="button", hidden=True)
     return page_shell.document(
         "fleet",
-        root,
+        title,
         data,
-        el("h1", root, class_="fleet-name"),
-        el("div", *lamps, class_="lamps", role="group", aria_label="show only"),
+        el("h1", title, class_="fleet-name"),
+        _lamps(fleet),
         _tools(),
         el("p", id="problem", class_="problem", hidden=True),
         el("p", id="spent", class_="about"),
@@ -55,6 +51,17 @@ def document(fleet: Fleet) -> str:
         table,
         el("p", more, class_="more-rows"),
     )
+
+
+def _lamps(fleet: Fleet) -> Html:
+    """Return the number of runs by lamp: each shows only these."""
+    lamps = (
+        el("button", el("span", class_=f"lamp {name}", aria_hidden="true"),
+           el("b", str(fleet.lamps[name]), data_count=name), Html(" "), LAMP_LABELS[name],
+           type="button", data_lamp=name, aria_pressed="false")
+        for name in LAMPS
+    )  # fmt: skip
+    return el("div", *lamps, class_="lamps", role="group", aria_label="show only")
 
 
 def _tools() -> Html:

@@ -17,21 +17,22 @@ IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run below the root."""
+    """A run of a served folder."""
 
-    key: str  # unique below the root: what addresses of pages contain
+    key: str  # unique among the served runs: what addresses of pages contain
+    root: Path  # the served folder
     folder: Path
     run: "Run | None"  # None: a run folder of rlvitals, whose files are listed when it is read
 
 
-def read_run(root: Path, entry: Entry) -> "Run":
-    """Return the run of an entry. Raises UnreadableLog, also for files outside the root."""
+def read_run(entry: Entry) -> "Run":
+    """Return the run of an entry. Raises UnreadableLog, also for files outside its root."""
     from rlvitals.diagnosis import load  # noqa: PLC0415 - behind the first page
 
     runs: Sequence[Run] = [entry.run] if entry.run is not None else load.runs(entry.folder)
     native = (run for run in runs if any(reader.name == "rlvitals" for _, reader in run.files))
     run = next(native, runs[0])
-    base = os.path.realpath(root)
+    base = os.path.realpath(entry.root)
     paths = [path for path, _ in run.files]
     for path in (*paths, *run.settings, *_links(entry.folder)):
         if not Path(os.path.realpath(path)).is_relative_to(base):
@@ -43,12 +44,12 @@ def read_run(root: Path, entry: Entry) -> "Run":
     return run
 
 
-def find_other_files(root: Path, entry: Entry | None, run: "Run") -> "Run | None":
+def find_other_files(entry: Entry | None, run: "Run") -> "Run | None":
     """Return a run as it was found last where it has other files than `run`; else None."""
     if entry is None or entry.run is None or _paths(entry.run) == _paths(run):
         return None
     try:
-        current = read_run(root, entry)
+        current = read_run(entry)
     except UnreadableLog:  # a file that is being replaced: the next look finds it
         return None
     return None if _paths(current) == _paths(run) else current
@@ -88,8 +89,8 @@ def _links(folder: Path) -> Iterator[Path]:
             return
 
 
-def index_file(root: Path) -> Path:
-    """Return the index's file in the user's cache folder, or SQLite's name for memory."""
+def index_file(*roots: Path) -> Path:
+    """Return the file of the index of folders in the user's cache, or SQLite's name for memory."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     # The index stands in the user's cache folder: the served folder is not written.
     folder = Path(base, "rlvitals/serve")
@@ -97,7 +98,7 @@ def index_file(root: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return IN_MEMORY
-    return folder / f"{digest(os.path.realpath(root))}.index"
+    return folder / f"{digest(os.pathsep.join(map(os.path.realpath, roots)))}.index"
 
 
 def digest(text: str) -> str:

@@ -62,7 +62,7 @@ def _with_problems(show: Callable[[Request], Response]) -> Callable[[Request], R
         try:
             return show(request)
         except KeyError:
-            text = "There is no run at this address below the served folder."
+            text = "No served folder has a run at this address."
             return HTMLResponse(page_shell.problem(404, "No such run", text), 404, NO_STORE)
         except VitalsError as error:
             lines = (error.problem, error.where, error.hint)
