@@ -203,12 +203,15 @@ def holds_early_gain(trace: Trace, name: str, values: Array, last: float, materi
     """
     if not _is_of_episodes(trace, name):
         return False
-    best = float(block_means(values, max(1, len(values) // CURVE_BLOCKS)).max())
-    start = median(values[:CURVE_START_POINTS]) or 0.0
-    if best - last >= MIN_SHARE_LOST * (best - start):
-        return False
     single = episodes(trace, name) <= 1 and starts_below(trace[name].values)
-    return single or rises_at_once(values, last, 4 * material)
+
+    def keeps_gain(rows: Array) -> bool:
+        best = float(block_means(rows, max(1, len(rows) // CURVE_BLOCKS)).max())
+        is_kept = best - last < MIN_SHARE_LOST * (best - (median(rows[:CURVE_START_POINTS]) or 0.0))
+        return is_kept and (single or rises_at_once(rows, last, 4 * material))
+
+    # Means over several rows hide that the first few rows of a long log are low.
+    return keeps_gain(values) or keeps_gain(trace[name].finite().values)
 
 
 def describe_earlier_learning(trace: Trace) -> str:

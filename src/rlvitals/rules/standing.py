@@ -272,7 +272,8 @@ def _unclear_reason(trace: Trace, name: str, series: Series, material: float) ->
         return f"{course} in {len(series)} points, too few to tell"
     bounds = bound_change(fit.change_low, fit.change_high, series.values)
     ends = sorted(up(name) * bound for bound in bounds)
-    change = "the change is {:+.3g} to {:+.3g} (95 %)".format(*ends)
+    a_line = "a line through all rows changes by" if max(ends[0], -ends[1]) > material else ""
+    change = f"{a_line or 'the change is'} {ends[0]:+.3g} to {ends[1]:+.3g} (95 %)"
     has_task = not name.endswith("return") or "env_id" in trace.settings
     return f"{course}; {change}, and {material:.3g} would count{'' if has_task else TASK_HINT}"
 
