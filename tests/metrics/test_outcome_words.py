@@ -60,7 +60,8 @@ def test_one_candidate_is_taken_and_said():
 
 @pytest.mark.parametrize(
     ("key", "metric"),
-    [("Rewards Episodi", REWARD), ("run5_fix Episode Reward 2023-10-20-17-31-13", RETURN),
+    [("Rewards Episodi", RETURN), ("Rewards Blackjack", REWARD),
+     ("run5_fix Episode Reward 2023-10-20-17-31-13", RETURN),
      ("reward_1", REWARD), ("rewards_before", REWARD), ("test_reward_v2", "outcome/eval_return")],
 )  # fmt: skip
 def test_the_only_key_with_an_outcome_s_word_is_taken_and_said(key, metric):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from rlvitals.metrics import languages
 from rlvitals.metrics.catalogue import outcome
 from rlvitals.metrics.metric import Metric
 
@@ -133,6 +134,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     """Return the outcome that a key names, with its rank (0: most trusted), else None."""
     if len(key) > 60:  # a longer key is no name
         return None
+    key = languages.english(key)
     # Of a file: reward_log.csv. A logarithm has the word in front.
     terms = _terms(re.sub(r"[_ -]logs?\Z", "", key, flags=re.IGNORECASE))
     # A number identifies an agent or an environment ("0_reward"), unless it is a window's.
@@ -158,6 +160,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
 
 def _likely_meaning(key: str) -> Metric | None:
     """Return the outcome that a key names beside other words: of a language, a run, a file."""
+    key = languages.english(key)
     terms = _terms(key)
     if len(key) > 60 or terms & PART_WORDS:
         return None
