@@ -21,6 +21,25 @@ FORMS = {
     "[TEST] Episode {n} - Reward: {r}": "outcome/eval_return",
     "Eval num_timesteps={n}, episode_reward={r} +/- 4.50": "outcome/eval_return",
     "Evaluation over {n} episodes: {r}": "outcome/eval_return",
+    "[ {n}/600] reward={r}": "outcome/reward",
+    "[{n}] Total Reward: {r}, Avg Value: 0.5": "outcome/return",
+    "[EP    {n}] reward={r} buffer=100": "outcome/return",
+    "Episode {n} : total reward = {r}": "outcome/return",
+    "Episode Number: {n} Reward {r}": "outcome/return",
+    "Episode {n} completed with score: {r}": "outcome/score",
+    "Episode {n}, Profit: {r} $, Orders: 4": "outcome/return",
+    "DATA @ {n}-th Episode : Reward {r}": "outcome/return",
+    "Episode {n}, 120 steps, return {r}": "outcome/return",
+    "{n} episodes | 4000 steps | reward {r} | 300 fps": "outcome/return",
+    "Score at episode {n}: {r}, average: 1.0": "outcome/score",
+    "Total reward for episode {n} is {r}": "outcome/return",
+    "After {n} games: average reward {r}, epsilon 0.1": "outcome/reward",
+    "Mean return {r} at {n} steps": "outcome/return",
+    "Average reward over the last 10 episodes at episode {n}: {r}": "outcome/reward",
+    "Game {n}/600: WIN | Mean reward: {r}": "outcome/reward",
+    "Trial {n} | Winner: red | Mean return: {r}": "outcome/return",
+    "Eval after {n} episodes | Reward: {r}": "outcome/eval_return",
+    "Evaluation at {n}: {r}": "outcome/eval_return",
     "[NONE] Epoch {n} | Reward={r} | Rate=7665.7/s | Compile=None": "outcome/reward",
 }
 
@@ -45,6 +64,17 @@ def values(trace, name):
 def test_a_reward_in_words_of_its_own_is_read(read, form, name):
     lines = [form.format(n=n, r=r) for n, r in enumerate(REWARDS, 1)]
     assert values(read("Using cpu device\n" + "\n".join(lines) + "\n"), name) == REWARDS
+
+
+def test_thousands_and_dollars_are_numbers(read):
+    text = "".join(f"Episode {n} | Net Worth: ${n},250.50 | Cash: $1\n" for n in range(1, 7))
+    assert values(read(text), "outcome/return") == [n * 1000 + 250.5 for n in range(1, 7)]
+
+
+def test_words_among_two_pairs_are_passed_over_where_the_step_grows(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"Step 3 of the plan: nobody knows, score {n}\n" for n in range(9)))
+    assert not console.claims(path, path.read_bytes())
 
 
 def test_the_numbers_after_a_bar_may_follow_a_colon(read):
