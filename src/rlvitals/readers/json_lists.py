@@ -34,7 +34,8 @@ NAMED_LIST = re.compile(
     rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
 )
 NAMED_ROWS = re.compile(
-    rb'"[^"\\\n]{1,200}"\s*:\s*\[\s*(\{(?:[^{}]|\{[^{}]*\}){1,4000}\})\s*,\s*\{'
+    rb'"(?:[^"\\\n]{1,200}"\s*:\s*\[|\d{1,15}"\s*:)\s*(\{(?:[^{}]|\{[^{}]*\}){1,4000}\})'
+    rb'\s*,\s*(?:"\d{1,15}"\s*:\s*)?\{'
 )
 POINT_TRIPLES = re.compile(
     rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + JSON_NUMBER + rb"\s*\]\s*,", re.ASCII
