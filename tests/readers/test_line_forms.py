@@ -77,6 +77,16 @@ def test_words_among_two_pairs_are_passed_over_where_the_step_grows(tmp_path):
     assert not console.claims(path, path.read_bytes())
 
 
+@pytest.mark.parametrize(
+    "line", ["t={n} avg_reward={r} regret=1.0", "Eps: {n} | Reward: {r} | a b"]
+)
+def test_a_first_number_that_grows_is_the_step(read, line):
+    text = "".join(line.format(n=n, r=r) + "\n" for n, r in enumerate(REWARDS, 7))
+    trace = read(text)
+    assert values(trace, "outcome/reward") == REWARDS
+    assert trace["outcome/reward"].steps.tolist() == [7, 8, 9, 10, 11]
+
+
 def test_the_numbers_after_a_bar_may_follow_a_colon(read):
     text = "".join(
         f" {n}%|█         | {n}/100 [00:0{n}<01:35, 1.20it/s, Avg reward: {r}, loss=0.{n}]\r"
@@ -148,3 +158,10 @@ def test_the_only_column_without_a_name_that_falls_below_zero_is_the_reward(tmp_
 def test_a_second_column_below_zero_leaves_the_reward_open(tmp_path):
     rows = [(n, n - 6.5, 2.5 - n, 7) for n in range(12)]
     assert "outcome/reward" not in table(tmp_path, "results.csv", rows)
+
+
+def test_the_first_column_beside_a_step_is_what_the_file_is_named_for(tmp_path):
+    path = tmp_path / "rewards.txt"
+    path.write_text("".join(f"{n} {n - 6.5} {90 + n % 3}\n" for n in range(12)))
+    trace = canonicalize.trace([reader_of(path).read(path, None)[0]])
+    assert values(trace, "outcome/reward") == [n - 6.5 for n in range(12)]

@@ -61,6 +61,7 @@ STEPPED = re.compile(
     r"|[Uu]pdates?|UPDATE|[Gg]en(?:eration)?s?|GENERATION|[Ff]rames?|\b[Ee]p|\bEP|[Gg]ames?"
     r"|[Tt]rials?|[Rr]ounds?|[Tt]rajector(?:y|ies)|[Mm]atch|[Bb]atch|[Aa]ttempt|[Ll]ap|[Ss]eason"
     r"|[Cc]ycle|[Nn]um(?:ber)?)\W{0,12}\d"
+    r"|\A\W{0,4}(?:t|i|n|[Ee]ps) ?[:=]\s{0,3}\d"
     r"|\d(?:-?th)? (?:[Ee]pisode|game|step|frame|iteration|epoch)|\b[Ee]val\w{0,6} at \d"
 )
 # The step without its word, after what the run calls itself.
@@ -248,12 +249,22 @@ def _row(text: str) -> tuple[Row, bool]:
         row[name] = (value / 100.0 if found["percent"] else value, total)
     if unread_segments > len(row):
         return {}, False
-    if not _steps(tuple(row)):
-        row = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
+    row, is_worded = _with_step(row)
     # Four pairs in a row are nobody's prose.
-    is_worded = unread_segments > 0 and len(row) < max(4, 2 * unread_segments)
+    is_worded |= unread_segments > 0 and len(row) < max(4, 2 * unread_segments)
     is_worded |= is_sentence and len(row) < 4
     return (row, is_worded) if len(row) > 1 and _steps(tuple(row)) else ({}, False)
+
+
+def _with_step(row: Row) -> tuple[Row, bool]:
+    """Return a row with its step's name, and True if that is none: "t=12", "eps: 12"."""
+    if _steps(tuple(row)):
+        return row, False
+    renamed = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
+    first = next(iter(row), "")
+    if _steps(tuple(renamed)) or first not in {"t", "i", "n", "eps"}:
+        return renamed, False
+    return {"step" if name == first else name: cell for name, cell in row.items()}, True
 
 
 def _segments(text: str) -> list[str]:
