@@ -16,6 +16,7 @@ LINES = {
     "Épisode {n} : récompense totale = {r}, pas = 20": "outcome/return",
     "Эпизод {n}: награда {r}, эпсилон 0.5": "outcome/return",
     "Episode {n}/500, Belohnung: {r}, Durchschnitt: 2.0": "outcome/return",
+    "第 {n} 轮: 总奖励 {r}, 损失 0.5": "outcome/return",
     "Bölüm {n}/500, Ödül: {r}": "outcome/return",
 }
 

@@ -38,6 +38,11 @@ FORMS = {
     "Average reward over the last 10 episodes at episode {n}: {r}": "outcome/reward",
     "Game {n}/600: WIN | Mean reward: {r}": "outcome/reward",
     "Trial {n} | Winner: red | Mean return: {r}": "outcome/return",
+    "Training: Episode {n} of 600, Mean reward: {r}": "outcome/reward",
+    "[train] [info] episode {n} mean reward {r} steps 20": "outcome/reward",
+    "Ep {n}/600, Avg: {r}, eps: 0.5": "outcome/reward",
+    "Generation {n}: best={r}": "outcome/reward",
+    "Episode {n} - Total Assets: {r}": "outcome/return",
     "Eval after {n} episodes | Reward: {r}": "outcome/eval_return",
     "Evaluation at {n}: {r}": "outcome/eval_return",
     "[NONE] Epoch {n} | Reward={r} | Rate=7665.7/s | Compile=None": "outcome/reward",
@@ -85,6 +90,22 @@ def test_a_first_number_that_grows_is_the_step(read, line):
     trace = read(text)
     assert values(trace, "outcome/reward") == REWARDS
     assert trace["outcome/reward"].steps.tolist() == [7, 8, 9, 10, 11]
+
+
+def test_the_length_of_an_episode_is_no_step_though_it_grows_at_first(read):
+    lengths = [10, 20, 30, 25, 22, 40]
+    text = "".join(
+        f"Update {n} | Steps: {length} | Avg Reward: {n}.5\n" for n, length in enumerate(lengths, 1)
+    )
+    assert read(text)["outcome/reward"].steps.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_reward_of_an_episode_on_a_line_of_its_own_belongs_to_the_row_before(read):
+    text = "".join(
+        f"Epoch {n}, policy loss: 0.1, value loss: 0.2\nEpisode reward: {n}.5\n"
+        for n in range(1, 7)
+    )
+    assert values(read(text), "outcome/return") == [n + 0.5 for n in range(2, 7)]
 
 
 def test_the_numbers_after_a_bar_may_follow_a_colon(read):

@@ -147,6 +147,12 @@ def test_numbers_under_their_steps_are_a_curve(tmp_path):
     assert "outcome/eval_return" in rlvitals.runs(path)[0].series
 
 
+def test_numbers_in_lists_of_their_own_are_numbers(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"episode_returns": [[n / 4] for n in range(12)]}))
+    assert read_log(path).series["episode_returns"].values.tolist() == [n / 4 for n in range(12)]
+
+
 def test_objects_under_their_steps_are_rows(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(json.dumps({str(n): {"reward": n / 4, "loss": 0.5} for n in range(1, 13)}))

@@ -68,7 +68,7 @@ def english(text: str) -> str:
     text = re.sub(r"(?<=\w)\0+(?=\w)", " ", text).replace("\0", "")
     text = re.sub(r"\uff1a\s*", ": ", text)  # the colon, the comma and the brackets of East Asia
     text = re.sub(r"\uff0c\s*", ", ", text).replace("\uff08", " (").replace("\uff09", ")")
-    return re.sub(r"第\s*(\d+)\s*(?:个|個)?\s*episode", r"episode \1", text)
+    return re.sub(r"第\s*(\d+)\s*(?:个|個)?\s*(episode|epoch|game)", r"\2 \1", text)
 
 
 def _translate(term: str, names: dict[str, str]) -> str:

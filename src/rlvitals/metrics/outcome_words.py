@@ -86,6 +86,7 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"distance", "travelled"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"distance", "traveled"}): (outcome.RETURN, outcome.EVAL_RETURN),
     # Of games, of markets and of bandits; and the short names.
+    frozenset({"asset"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"elo"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"equity"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"final", "equity"}): (outcome.RETURN, outcome.EVAL_RETURN),

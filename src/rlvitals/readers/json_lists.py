@@ -31,7 +31,9 @@ from rlvitals.types import Log
 
 JSON_NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
 NAMED_LIST = re.compile(
-    rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
+    rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*\[?\s*'
+    + rb"\s*\]?\s*,\s*\[?\s*".join([JSON_NUMBER, JSON_NUMBER])
+    + rb"\s*[,\]]"
 )
 NAMED_ROWS = re.compile(
     rb'"(?:[^"\\\n]{1,200}"\s*:\s*\[|\d{1,15}"\s*:)\s*(\{(?:[^{}]|\{[^{}]*\}){1,4000}\})'

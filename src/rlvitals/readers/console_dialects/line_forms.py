@@ -10,6 +10,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)"
@@ -42,64 +43,157 @@ def _join_digits(match: re.Match[str]) -> str:
 COUNTED = "episode|game|(?:time)?step|frame|iteration|epoch|update|generation|trial|round|matche?"
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form, what replaces it, and the texts one of which a line in it holds."""
+
+    pattern: re.Pattern[str]
+    replacement: str | Callable[[re.Match[str]], str]
+    hints: tuple[str, ...]  # in lower case
+
+
+def _form(pattern: str, replacement: str | Callable[[re.Match[str]], str], *hints: str) -> _Form:
+    return _Form(re.compile(pattern), replacement, hints)
+
+
 @cache
-def _forms() -> dict[re.Pattern[str], str | Callable[[re.Match[str]], str]]:
-    """Return what replaces each form, in the order of their use."""
+def _forms() -> tuple[_Form, ...]:
+    """Return the forms in the order of their use."""
     episode = r"(?:[Ee]pisode|EPISODE|[Ee]p|EP|[Gg]ame)\b[ #]{0,3}\d{1,9}(?: ?/ ?\d{1,9})?"
-    forms: dict[str, str | Callable[[re.Match[str]], str]] = {
-        "ε": "epsilon",
-        "│": "|",
-        r"(?<=\w) @ (?=\w)": ", ",
-        r"(?<![\d.,\[])\d{1,3}(?:,\d{3})+(?![\d,])": _join_digits,  # "12,500"
-        r"[$€](?=-?\d)|(?<=\d) ?[$€](?=\s*(?:[,;|)]|\Z))": "",
+    return (
+        _form("ε", "epsilon", "ε"),
+        _form("│", "|", "│"),
+        _form(r"(?<=\w) @ (?=\w)", ", ", " @ "),
+        # "Training: episode 3"
+        _form(rf"(?i)\A\W{{0,4}}[a-z]{{1,20}}[:!] (?=(?:{COUNTED}) \d)", "", ": ", "! "),
+        _form(r"(?<![\d.,\[])\d{1,3}(?:,\d{3})+(?![\d,])", _join_digits, ","),  # "12,500"
+        _form(r"[$€](?=-?\d)|(?<=\d) ?[$€](?=\s*(?:[,;|)]|\Z))", "", "$", "€"),
         # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
-        r"(?i)\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)": r"\1: \2, step: \3",
-        r"(?<=\d)\s{1,4}of\s{1,4}(?=\d)": "/",  # "Episode 3 of 500"
-        TD3_ROW.pattern: r"total_timesteps: \1, episode: \2, episode_length: \3, episode_reward: ",
+        _form(r"(?i)\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", r"\1: \2, step: \3", "](", "] ("),
+        _form(r"(?<=\d)\s{1,4}of\s{1,4}(?=\d)", "/", "of"),  # "Episode 3 of 500"
+        _form(
+            TD3_ROW.pattern,
+            r"total_timesteps: \1, episode: \2, episode_length: \3, episode_reward: ",
+            "total t",
+        ),
         # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
-        r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b": "",
-        r"(?i)\bfinished +(?:after|in) +(\d+) +(?:time[ -]?)?steps?\b": r", episode_length: \1,",
-        rf"({episode}) +(?:ended|finished|completed?|done)\b[.!,:;]?": r"\1,",
-        r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b:?": r", \1: ",
-        r"(?i) ?\((?:over |for )?(?:the )?(?:last|past|previous|recent) ?\d{1,6}"
-        r"(?: [a-z]{1,12})?\)(?=\s*[:=])": "",
-        # "over the last 100 episodes"
-        r"(?i)\b(?:(?:over|of|for|from|in) )?(?:the )?(?:last|past|previous) \d{1,6}\b"
-        rf"(?: (?:{COUNTED})s?\b)? ?": "",
-        r"\b([Ss]teps?|[Tt]imesteps?|[Ff]rames?)([:= ]+)(\d+(?:\.\d+)?)([kKM])\b": _write_out,
-        rf"(?i)\A\s*({episode})\s{{0,4}}[:=]\s{{0,8}}({NUMBER})\s*\Z": r"\1, reward: \2",
-        rf"(?i)\b(\d{{1,9}})-?(?:st|nd|rd|th) ({COUNTED})\b": r"\2 \1",  # "3rd episode"
+        _form(
+            r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b", "", "_fn=", "type=", "ice=", "n #"
+        ),
+        _form(
+            r"(?i)\bfinished +(?:after|in) +(\d+) +(?:time[ -]?)?steps?\b",
+            r", episode_length: \1,",
+            "finished",
+        ),
+        _form(
+            rf"({episode}) +(?:ended|finished|completed?|done)\b[.!,:;]?",
+            r"\1,",
+            *("ended", "finished", "complete", "done"),
+        ),
+        _form(
+            r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b:?",
+            r", \1: ",
+            "with ",
+        ),
+        *_windows(),
+        _form(
+            r"\b([Ss]teps?|[Tt]imesteps?|[Ff]rames?)([:= ]+)(\d+(?:\.\d+)?)([kKM])\b",
+            _write_out,
+            *("step", "frame"),
+        ),
+        _form(
+            rf"(?i)\A\s*({episode})\s{{0,4}}[:=]\s{{0,8}}({NUMBER})\s*\Z",
+            r"\1, reward: \2",
+            *("ep", "game"),
+        ),
+        *_counted_forms(),
+    )
+
+
+def _windows() -> tuple[_Form, ...]:
+    """Return the forms of the window of an average: "(last 100)", "over the last 100 episodes"."""
+    return (
+        _form(
+            r"(?i) ?\((?:over |for )?(?:the )?(?:last|past|previous|recent) ?\d{1,6}"
+            r"(?: [a-z]{1,12})?\)(?=\s*[:=])",
+            "",
+            "(",
+        ),
+        _form(
+            r"(?i)\b(?:(?:over|of|for|from|in) )?(?:the )?(?:last|past|previous) \d{1,6}\b"
+            rf"(?: (?:{COUNTED})s?\b)? ?",
+            "",
+            *("last ", "past ", "previous "),
+        ),
+    )
+
+
+def _counted_forms() -> tuple[_Form, ...]:
+    """Return the forms in which the number stands before or after what it counts."""
+    return (
+        # "3rd episode"
+        _form(
+            rf"(?i)\b(\d{{1,9}})-?(?:st|nd|rd|th) ({COUNTED})\b",
+            r"\2 \1",
+            *("st ", "nd ", "rd ", "th "),
+        ),
         # Of an evaluation: "at step 12: mean return 3.5", "at 12: 3.5".
-        rf"(?i)\A(?:after|at) ({COUNTED}) (?=\d)": r"\1: ",
-        rf"\Aat (\d{{1,12}}): ?({NUMBER})\Z": r"step: \1, reward: \2",
+        _form(rf"(?i)\A(?:after|at) ({COUNTED}) (?=\d)", r"\1: ", "after ", "at "),
+        _form(rf"\Aat (\d{{1,12}}): ?({NUMBER})\Z", r"step: \1, reward: \2", "at "),
         # "120 episodes | 9000 steps"
-        rf"(?i)(\A|[|,;(\[]\s*|\bdone )(\d{{1,12}}) ((?:{COUNTED})s?)"
-        r"(?=\s*(?:[|,;:)\]]|\Z))": r"\1\3: \2",
-    }
-    return {re.compile(pattern): text for pattern, text in forms.items()}
+        _form(
+            rf"(?i)(\A|[|,;(\[]\s*|\bdone )(\d{{1,12}}) ((?:{COUNTED})s?)"
+            r"(?=\s*(?:[|,;:)\]]|\Z))",
+            r"\1\3: \2",
+            *("episode", "game", "step", "frame", "iteration", "epoch", "update", "generation"),
+        ),
+    )
 
 
 @cache
-def _sentences() -> dict[re.Pattern[str], str]:
-    """Return what replaces the words of sentences about a step, in the order of their use."""
-    forms = {
-        rf"(?i)\A\W{{0,4}}(?:after|at) (\d{{1,12}}) "
-        rf"((?:{COUNTED})s?)\b[,:]?(?: the)?\b": r"\2: \1, ",
-        rf"(?i)\bsurvived (?:for )?(\d{{1,9}}) (?:{COUNTED})s?\b": r"steps survived: \1,",
-        rf"(?i)({NUMBER}) (?:at|after) (\d{{1,12}}) ((?:{COUNTED})s?)\b": r"\1, \3: \2",
-        rf"(?i)\A(\W{{0,6}}[a-z][\w ./-]{{1,60}}?) (?:at|for|of|in|after) (?:the )?"
-        rf"((?:{COUNTED})s? \d{{1,12}})(?: ?/ ?\d+)?"
-        rf"(?: is| was|[:=]| =)? *(?={NUMBER})": r"\2, \1: ",
-        rf"(?i)(?<=[a-z]) (?:is|was|of) (?={NUMBER}(?!\w))": ": ",
-    }
-    return {re.compile(pattern): text for pattern, text in forms.items()}
+def _sentences() -> tuple[_Form, ...]:
+    """Return the forms of sentences about a step, in the order of their use."""
+    return (
+        _form(
+            rf"(?i)\A\W{{0,4}}(?:after|at) (\d{{1,12}}) ((?:{COUNTED})s?)\b[,:]?(?: the)?\b",
+            r"\2: \1, ",
+            *("after ", "at "),
+        ),
+        _form(
+            rf"(?i)\bsurvived (?:for )?(\d{{1,9}}) (?:{COUNTED})s?\b",
+            r"steps survived: \1,",
+            "survived",
+        ),
+        _form(
+            rf"(?i)({NUMBER}) (?:at|after) (\d{{1,12}}) ((?:{COUNTED})s?)\b",
+            r"\1, \3: \2",
+            *(" at ", " after "),
+        ),
+        _form(
+            rf"(?i)\A(\W{{0,6}}[a-z][\w ./-]{{1,60}}?) (?:at|for|of|in|after) (?:the )?"
+            rf"((?:{COUNTED})s? \d{{1,12}})(?: ?/ ?\d+)?"
+            rf"(?: is| was|[:=]| =)? *(?={NUMBER})",
+            r"\2, \1: ",
+            *(" at ", " for ", " of ", " in ", " after "),
+        ),
+        _form(
+            rf"(?i)(?<=[a-z]) (?:is|was|of) (?={NUMBER}(?!\w))", ": ", *(" is ", " was ", " of ")
+        ),
+    )
 
 
 def write_pairs(text: str) -> tuple[str, bool]:
     """Return a row with its words written as pairs, and True if they are those of a sentence."""
-    for form, replacement in _forms().items():
-        text = form.sub(replacement, text)
-    pairs = text
-    for sentence, replacement in _sentences().items():
-        pairs = sentence.sub(replacement, pairs)
+    text = _rewrite(text, _forms())
+    pairs = _rewrite(text, _sentences())
     return pairs, pairs != text
+
+
+def _rewrite(text: str, forms: tuple[_Form, ...]) -> str:
+    lower = text.lower()
+    for form in forms:
+        for hint in form.hints:
+            if hint in lower:
+                text = form.pattern.sub(form.replacement, text)
+                break
+    return text

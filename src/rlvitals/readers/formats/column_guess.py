@@ -90,7 +90,9 @@ EPOCH_MILLISECONDS = (1e11, 1e13)
 def normalise_name(name: str) -> str:
     """Return a name as people would say it: "Train/Global Step" is "global_step"."""
     last = re.split(r"[/.]", languages.english(name.strip()))[-1].strip().lower()
-    return re.sub(r"[ \-]+", "_", last)
+    name = re.sub(r"[ \-]+", "_", last)
+    counted = r"(episode|ep|game|epoch|iteration|generation|trial)_(?:no|nr|number)"
+    return re.sub(rf"\A{counted}\Z", r"\1", name)
 
 
 def _by_rank(names: Iterable[str], ranks: tuple[str, ...]) -> list[str]:
@@ -142,7 +144,7 @@ def is_measure_of_row(name: str) -> bool:
     """Return True if a name beside a step is one that loops use for what they measure."""
     measure = re.compile(
         r"(?:^|[^a-z])(?:avg|average|mean|best|ret|success(?:es)?|sr|wr|wins?|won|elo|regret|equity"
-        r"|pnl|roi|sharpe|balance|portfolio|worth|survived|distance|goals|points|length|error)"
+        r"|pnl|roi|sharpe|balance|portfolio|worth|survived|distance|assets?|goals|points|length|error)"
         r"(?:[^a-z]|$)"
     )
     return is_measure(name) or measure.search(_separate_words(name)) is not None

@@ -117,7 +117,9 @@ def _rows_by_step(leaves: Mapping[str, object]) -> dict[str, Rows]:
 def _array(value: object) -> NDArray[np.float64] | None:
     if not isinstance(value, list) or len(value) < lists.MIN_LIST_POINTS:
         return None
-    numbers = [json_number(item) for item in value]
+    # One number in a list of its own, as a vector of environments has it.
+    items = [item[0] if isinstance(item, list) and len(item) == 1 else item for item in value]
+    numbers = [json_number(item) for item in items]
     if all(number is None for number in numbers):
         return None
     return np.array([NAN if number is None else number for number in numbers])
