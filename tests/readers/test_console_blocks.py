@@ -23,6 +23,7 @@ BLOCKS = {
     "texts between": "Sanity check @ step {n}\nPrompt: Why 2 and 3?\n\nReward:  0.{n}\nKL:  0.01\n",
     "results": "Episode {n} Results:\n   reward: 0.{n} (avg10: 0.1)\n   kl: 0.01\n",
     "a box with its step": "======\n  episode  |  {n}\n  reward   |  0.{n}\n  kl  |  0.01\n",
+    "a tree": "Episode {n}\n├─ reward: 0.{n}\n└─ kl: 0.01\n",
     "dots": ">>> Game {n}\n   reward ..... 0.{n}\n   kl ..... 0.01\n",
     "json over lines": '{{\n  "step": {n},\n  "reward": 0.{n},\n  "kl": 0.01\n}}\n',
     "dict over lines": "INFO start\n{{'step': {n},\n 'reward': 0.{n},\n 'kl': 0.01}}\n",

@@ -140,7 +140,7 @@ def _pair(text: str) -> Pair | None:
         r"(?P<percent> ?%)?(?: ?(?:s|ms|sec|seconds|GiB|GB|MB|MiB|tokens))?"
         r"(?: ?\([^()]{1,40}\)| ?(?:±|\+/-) ?[\d.]{1,20})?",
         re.sub(r" ?\((?:last|past|over) [^()]{1,30}\)(?=\s*[:=])", "", text).strip(
-            " \t│┃║|•*>·-–"
+            " \t│┃║|├└╰─•*>·-–"
         ),  # what tables and lists are drawn with
         re.IGNORECASE,
     )

@@ -64,6 +64,10 @@ def _forms() -> tuple[_Form, ...]:
         _form("ε", "epsilon", "ε"),
         _form("│", "|", "│"),
         _form(r"(?<=\w) @ (?=\w)", ", ", " @ "),
+        # "ep12", "episode_12: ", "E0012", "<Episode 12>"
+        _form(r"\A\W{0,4}E(?=\d{3,9}\b)", "episode ", "e"),
+        _form(rf"(?i)\A(\W{{0,4}}(?:{COUNTED}|ep))_?(?=\d)", r"\1 ", "ep", "gen", "iter", "game"),
+        _form(rf"(?i)<((?:{COUNTED}) \d{{1,9}}(?:/\d+)?)>", r"\1,", "<"),
         # "Training: episode 3"
         _form(rf"(?i)\A\W{{0,4}}[a-z]{{1,20}}[:!] (?=(?:{COUNTED}) \d)", "", ": ", "! "),
         _form(r"(?<![\d.,\[])\d{1,3}(?:,\d{3})+(?![\d,])", _join_digits, ","),  # "12,500"

@@ -40,7 +40,7 @@ BARE = re.compile(
     re.IGNORECASE,
 )
 SPLIT = re.compile(
-    r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)(?<![A-Za-z_]\d)|(?<=\d[.%):])|(?<=\d) :)\s+(?=[^\W\d])"
+    r"[,|;\t]+| [-–/] |\s{2,}|(?:(?<=\d)(?<![A-Za-z_]\d)|(?<=\d[.%):])|(?<=\d) :)\s+(?=[^\W\d])"
     r"|(?<=\d(?:s|h))\s+(?=[A-Za-z_]\w{0,40}=)|(?<=\dms)\s+(?=[A-Za-z_]\w{0,40}=)"  # "t=2.6s a=1"
 )
 ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
@@ -63,6 +63,7 @@ STEPPED = re.compile(
     r"|[Tt]rials?|[Rr]ounds?|[Tt]rajector(?:y|ies)|[Mm]atch|[Bb]atch|[Aa]ttempt|[Ll]ap|[Ss]eason"
     r"|[Cc]ycle|[Nn]um(?:ber)?)\W{0,12}\d|[tin] ?[:=] {0,3}\d"
     r"|\d(?:-?th)? (?:[Ee]pisode|game|step|frame|iteration|epoch|timestep)|[Ee]val\w{0,6} at \d"
+    r"|E\d{3}|[Ee]p(?:isode)?_\d"
 )
 # The step without its word, after what the run calls itself.
 COUNTER = re.compile(
@@ -366,7 +367,7 @@ DIALECT = Dialect(
         "ep:",
         "ep ",
         "ame",
-        *("EP", "ound", "rial", "atch", "raject", "ttempt", "Lap ", "eason", "ycle"),
+        *("EP", "E0", "ound", "rial", "atch", "raject", "ttempt", "Lap ", "eason", "ycle"),
         "oss",  # rows that count without a word for it have a measure
         "eward",
         "core",

@@ -144,7 +144,7 @@ def is_measure_of_row(name: str) -> bool:
     """Return True if a name beside a step is one that loops use for what they measure."""
     measure = re.compile(
         r"(?:^|[^a-z])(?:avg|average|mean|best|ret|success(?:es)?|sr|wr|wins?|won|elo|regret|equity"
-        r"|pnl|roi|sharpe|balance|portfolio|worth|survived|distance|assets?|goals|points|length|error)"
+        r"|pnl|roi|sharpe|balance|portfolio|worth|survived|r|distance|assets?|goals|points|length|error)"
         r"(?:[^a-z]|$)"
     )
     return is_measure(name) or measure.search(_separate_words(name)) is not None
