@@ -61,29 +61,7 @@ def _forms() -> tuple[_Form, ...]:
     """Return the forms in the order of their use."""
     episode = r"(?:[Ee]pisode|EPISODE|[Ee]p|EP|[Gg]ame)\b[ #]{0,3}\d{1,9}(?: ?/ ?\d{1,9})?"
     return (
-        _form("ε", "epsilon", "ε"),
-        _form("│", "|", "│"),
-        _form(r"(?<=\w) @ (?=\w)", ", ", " @ "),
-        # "ep12", "episode_12: ", "E0012", "<Episode 12>"
-        _form(r"\A\W{0,4}E(?=\d{3,9}\b)", "episode ", "e"),
-        _form(rf"(?i)\A(\W{{0,4}}(?:{COUNTED}|ep))_?(?=\d)", r"\1 ", "ep", "gen", "iter", "game"),
-        _form(rf"(?i)<((?:{COUNTED}) \d{{1,9}}(?:/\d+)?)>", r"\1,", "<"),
-        # "Training: episode 3"
-        _form(rf"(?i)\A\W{{0,4}}[a-z]{{1,20}}[:!] (?=(?:{COUNTED}) \d)", "", ": ", "! "),
-        _form(r"(?<![\d.,\[])\d{1,3}(?:,\d{3})+(?![\d,])", _join_digits, ","),  # "12,500"
-        _form(r"[$€](?=-?\d)|(?<=\d) ?[$€](?=\s*(?:[,;|)]|\Z))", "", "$", "€"),
-        # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
-        _form(r"(?i)\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", r"\1: \2, step: \3", "](", "] ("),
-        _form(r"(?<=\d)\s{1,4}of\s{1,4}(?=\d)", "/", "of"),  # "Episode 3 of 500"
-        _form(
-            TD3_ROW.pattern,
-            r"total_timesteps: \1, episode: \2, episode_length: \3, episode_reward: ",
-            "total t",
-        ),
-        # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
-        _form(
-            r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b", "", "_fn=", "type=", "ice=", "n #"
-        ),
+        *_sign_forms(),
         _form(
             r"(?i)\bfinished +(?:after|in) +(\d+) +(?:time[ -]?)?steps?\b",
             r", episode_length: \1,",
@@ -110,7 +88,37 @@ def _forms() -> tuple[_Form, ...]:
             r"\1, reward: \2",
             *("ep", "game"),
         ),
+        *_game_forms(),
         *_counted_forms(),
+    )
+
+
+def _sign_forms() -> tuple[_Form, ...]:
+    """Return the forms of signs, of numbers, and of a step's number at its word."""
+    return (
+        _form("ε", "epsilon", "ε"),
+        _form("│", "|", "│"),
+        _form(r"(?<=\w) @ (?=\w)", ", ", " @ "),
+        # "ep12", "episode_12: ", "E0012", "<Episode 12>"
+        _form(r"\A\W{0,4}E(?=\d{3,9}\b)", "episode ", "e"),
+        _form(rf"(?i)\A(\W{{0,4}}(?:{COUNTED}|ep))_?(?=\d)", r"\1 ", "ep", "gen", "iter", "game"),
+        _form(rf"(?i)<((?:{COUNTED}) \d{{1,9}}(?:/\d+)?)>", r"\1,", "<"),
+        # "Training: episode 3"
+        _form(rf"(?i)\A\W{{0,4}}[a-z]{{1,20}}[:!] (?=(?:{COUNTED}) \d)", "", ": ", "! "),
+        _form(r"(?<![\d.,\[])\d{1,3}(?:,\d{3})+(?![\d,])", _join_digits, ","),  # "12,500"
+        _form(r"[$€](?=-?\d)|(?<=\d) ?[$€](?=\s*(?:[,;|)]|\Z))", "", "$", "€"),
+        # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
+        _form(r"(?i)\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", r"\1: \2, step: \3", "](", "] ("),
+        _form(r"(?<=\d)\s{1,4}of\s{1,4}(?=\d)", "/", "of"),  # "Episode 3 of 500"
+        _form(
+            TD3_ROW.pattern,
+            r"total_timesteps: \1, episode: \2, episode_length: \3, episode_reward: ",
+            "total t",
+        ),
+        # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
+        _form(
+            r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b", "", "_fn=", "type=", "ice=", "n #"
+        ),
     )
 
 
@@ -130,6 +138,38 @@ def _windows() -> tuple[_Form, ...]:
             *("last ", "past ", "previous "),
         ),
     )
+
+
+def _game_forms() -> tuple[_Form, ...]:
+    """Return the forms of games won, lost and drawn: "80 wins", "W:80 L:15 D:5", "W/L 80/15"."""
+    between = r"[\s,|/-]{1,3}"
+    return (
+        _form(
+            r"(?i)(?<![\w.:=])(\d{1,9}) (wins|losses|draws|ties)\b",
+            r", \2: \1",
+            *("wins", "losses"),
+        ),
+        _form(
+            rf"\b(W) ?[:=] ?(\d+){between}(L) ?[:=] ?(\d+)(?:{between}([DT]) ?[:=] ?(\d+))?",
+            _write_games,
+            *("w:", "w=", "w :", "w ="),
+        ),
+        _form(
+            r"(?i)\b(w(?:ins?)?)/([ld]\w{0,5})(?:/([ld]\w{0,5}))?[ :=]{1,3}"
+            r"(\d{1,9}) ?/ ?(\d{1,9})(?: ?/ ?(\d{1,9}))?",
+            _write_games,
+            *("w/", "win/", "wins/"),
+        ),
+    )
+
+
+def _write_games(match: re.Match[str]) -> str:
+    """Write "W/D/L 80/5/15" as "wins: 80, draws: 5, losses: 15"."""
+    counts = [text for text in match.groups() if text and text.isdigit()]
+    letters = [text[0].lower() for text in match.groups() if text and not text.isdigit()]
+    names = {"w": "wins", "l": "losses", "d": "draws", "t": "draws"}
+    pairs = (f"{names[letter]}: {n}" for letter, n in zip(letters, counts, strict=False))
+    return f", {', '.join(pairs)}"
 
 
 def _counted_forms() -> tuple[_Form, ...]:

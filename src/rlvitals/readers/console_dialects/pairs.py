@@ -370,8 +370,7 @@ DIALECT = Dialect(
         *("EP", "E0", "ound", "rial", "atch", "raject", "ttempt", "Lap ", "eason", "ycle"),
         "oss",  # rows that count without a word for it have a measure
         "eward",
-        "core",
-        "val",
+        *("core", "val", "W:", "win", "Win"),
     ),
     Pairs,
 )
