@@ -19,7 +19,9 @@ TESTED = "outcome/eval_return"
         ("scores", SCORE), ("avg_score", SCORE), ("fitness", RETURN),
         ("winrate", "outcome/success_rate"), ("profit", RETURN), ("portfolio_value", RETURN),
         ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED),
-        ("test_reward_mean", TESTED),
+        ("test_reward_mean", TESTED), ("win_rate_vs_random", "outcome/success_rate"),
+        ("wr", "outcome/success_rate"), ("final_equity", RETURN), ("elo", RETURN),
+        ("mean_r50", REWARD), ("recompensa_media", REWARD),
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
         ("reward_mean_raw", REWARD), ("RawAverageReturn", RETURN), ("rewards/r_total", RETURN),
         ("rewards_idqn", REWARD), ("PPO_total_reward", RETURN), ("reward_log", REWARD),
@@ -60,7 +62,8 @@ def test_one_candidate_is_taken_and_said():
 
 @pytest.mark.parametrize(
     ("key", "metric"),
-    [("Rewards Episodi", REWARD), ("run5_fix Episode Reward 2023-10-20-17-31-13", RETURN),
+    [("Rewards Episodi", RETURN), ("Rewards Blackjack", REWARD),
+     ("run5_fix Episode Reward 2023-10-20-17-31-13", RETURN),
      ("reward_1", REWARD), ("rewards_before", REWARD), ("test_reward_v2", "outcome/eval_return")],
 )  # fmt: skip
 def test_the_only_key_with_an_outcome_s_word_is_taken_and_said(key, metric):
@@ -84,6 +87,11 @@ def test_a_count_of_wins_is_no_share(key):
     assert "outcome/success_rate" not in canonicalize.trace([log(**{key: range(40)})])
     won = canonicalize.trace([log(**{key: [n % 2 for n in range(40)]})])
     assert "outcome/success_rate" in won
+
+
+def test_the_share_of_wins_is_taken_before_their_count():
+    trace = canonicalize.trace([log(wins=range(40), **{"win%": [n / 40 for n in range(40)]})])
+    assert trace["outcome/success_rate"].values[-1] == 39 / 40
 
 
 def test_of_several_the_most_trusted_is_taken_and_the_others_are_named():

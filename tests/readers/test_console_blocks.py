@@ -21,6 +21,10 @@ BLOCKS = {
     "ruled heading": "=== Iteration {n}/9 ===\nreward = 0.{n}\nkl = 0.01\n",
     "panel": "╭──── Step {n} ────╮\n│ reward    0.{n} │\n│ kl        0.01 │\n╰────────────────╯\n",
     "texts between": "Sanity check @ step {n}\nPrompt: Why 2 and 3?\n\nReward:  0.{n}\nKL:  0.01\n",
+    "results": "Episode {n} Results:\n   reward: 0.{n} (avg10: 0.1)\n   kl: 0.01\n",
+    "a box with its step": "======\n  episode  |  {n}\n  reward   |  0.{n}\n  kl  |  0.01\n",
+    "a tree": "Episode {n}\n├─ reward: 0.{n}\n└─ kl: 0.01\n",
+    "dots": ">>> Game {n}\n   reward ..... 0.{n}\n   kl ..... 0.01\n",
     "json over lines": '{{\n  "step": {n},\n  "reward": 0.{n},\n  "kl": 0.01\n}}\n',
     "dict over lines": "INFO start\n{{'step': {n},\n 'reward': 0.{n},\n 'kl': 0.01}}\n",
 }
@@ -28,6 +32,8 @@ TABLES = {
     "markdown": ("| Step | reward | `kl` |\n|---:|---|---|\n", "| {n} | **0.{n}** | 0.01 |\n"),
     "quoted": ("> | step | reward | kl |\n> |---|---|---|\n", "> | {n} | 0.{n} | 0.01 |\n"),
     "spaces": ("Step   reward   kl\n", "{n}      0.{n}      0.01\n"),
+    "of a total": ("Episode   reward   kl\n", "{n}/500      0.{n}      0.01\n"),
+    "lines between": ("Step   reward   kl\n", "{n}      0.{n}      0.01\nSaving model...\n"),
     "ranges": ("| steps | reward | kl |\n|--|--|--|\n", "| 0-{n} | 0.{n} | 0.01 |\n"),
 }
 TEXTS = {name: "".join(block.format(n=n) for n in STEPS) for name, block in BLOCKS.items()} | {
@@ -50,6 +56,18 @@ def test_rows_that_stand_over_lines_or_in_tables_are_read(tmp_path, name):
     assert log.series["reward"].steps.tolist() == list(STEPS)
     assert log.series["reward"].values.tolist() == [n / 10 for n in STEPS]
     assert log.series["kl"].values.tolist() == [0.01] * 5
+
+
+def test_one_pair_right_below_its_heading_is_a_row(tmp_path):
+    text = "".join(f"Training episode {n} / 500\nreward_sum: 0.{n}\n" for n in STEPS)
+    log = read(tmp_path, f"Training starts\n{text}")
+    assert log.series["reward_sum"].steps.tolist() == list(STEPS)
+
+
+def test_a_window_is_no_part_of_a_key(tmp_path):
+    row = "\nTimestep: {n}\nMean Reward (last 100 episodes): 0.{n}\nMean Length: 20.0\n"
+    log = read(tmp_path, "Training starts\n" + "".join(row.format(n=n) for n in STEPS))
+    assert log.series["mean_reward"].steps.tolist() == list(STEPS)
 
 
 def test_reading_goes_on_where_it_stopped_within_a_block(tmp_path):

@@ -21,6 +21,34 @@ FORMS = {
     "[TEST] Episode {n} - Reward: {r}": "outcome/eval_return",
     "Eval num_timesteps={n}, episode_reward={r} +/- 4.50": "outcome/eval_return",
     "Evaluation over {n} episodes: {r}": "outcome/eval_return",
+    "[ {n}/600] reward={r}": "outcome/reward",
+    "[{n}] Total Reward: {r}, Avg Value: 0.5": "outcome/return",
+    "[EP    {n}] reward={r} buffer=100": "outcome/return",
+    "Episode {n} : total reward = {r}": "outcome/return",
+    "Episode Number: {n} Reward {r}": "outcome/return",
+    "Episode {n} completed with score: {r}": "outcome/score",
+    "Episode {n}, Profit: {r} $, Orders: 4": "outcome/return",
+    "DATA @ {n}-th Episode : Reward {r}": "outcome/return",
+    "Episode {n}, 120 steps, return {r}": "outcome/return",
+    "{n} episodes | 4000 steps | reward {r} | 300 fps": "outcome/return",
+    "Score at episode {n}: {r}, average: 1.0": "outcome/score",
+    "Total reward for episode {n} is {r}": "outcome/return",
+    "After {n} games: average reward {r}, epsilon 0.1": "outcome/reward",
+    "Mean return {r} at {n} steps": "outcome/return",
+    "Average reward over the last 10 episodes at episode {n}: {r}": "outcome/reward",
+    "Game {n}/600: WIN | Mean reward: {r}": "outcome/reward",
+    "Trial {n} | Winner: red | Mean return: {r}": "outcome/return",
+    "Training: Episode {n} of 600, Mean reward: {r}": "outcome/reward",
+    "[train] [info] episode {n} mean reward {r} steps 20": "outcome/reward",
+    "Ep {n}/600, Avg: {r}, eps: 0.5": "outcome/reward",
+    "Generation {n}: best={r}": "outcome/reward",
+    "Episode {n} - Total Assets: {r}": "outcome/return",
+    "E000{n} R={r} eps=0.5": "outcome/return",
+    "ep{n} mean reward {r}": "outcome/reward",
+    "episode_{n}: reward={r}, length=20": "outcome/return",
+    "<Episode {n}> reward: {r} / length: 20": "outcome/return",
+    "Eval after {n} episodes | Reward: {r}": "outcome/eval_return",
+    "Evaluation at {n}: {r}": "outcome/eval_return",
     "[NONE] Epoch {n} | Reward={r} | Rate=7665.7/s | Compile=None": "outcome/reward",
 }
 
@@ -45,6 +73,43 @@ def values(trace, name):
 def test_a_reward_in_words_of_its_own_is_read(read, form, name):
     lines = [form.format(n=n, r=r) for n, r in enumerate(REWARDS, 1)]
     assert values(read("Using cpu device\n" + "\n".join(lines) + "\n"), name) == REWARDS
+
+
+def test_thousands_and_dollars_are_numbers(read):
+    text = "".join(f"Episode {n} | Net Worth: ${n},250.50 | Cash: $1\n" for n in range(1, 7))
+    assert values(read(text), "outcome/return") == [n * 1000 + 250.5 for n in range(1, 7)]
+
+
+def test_words_among_two_pairs_are_passed_over_where_the_step_grows(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"Step 3 of the plan: nobody knows, score {n}\n" for n in range(9)))
+    assert not console.claims(path, path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "line", ["t={n} avg_reward={r} regret=1.0", "Eps: {n} | Reward: {r} | a b"]
+)
+def test_a_first_number_that_grows_is_the_step(read, line):
+    text = "".join(line.format(n=n, r=r) + "\n" for n, r in enumerate(REWARDS, 7))
+    trace = read(text)
+    assert values(trace, "outcome/reward") == REWARDS
+    assert trace["outcome/reward"].steps.tolist() == [7, 8, 9, 10, 11]
+
+
+def test_the_length_of_an_episode_is_no_step_though_it_grows_at_first(read):
+    lengths = [10, 20, 30, 25, 22, 40]
+    text = "".join(
+        f"Update {n} | Steps: {length} | Avg Reward: {n}.5\n" for n, length in enumerate(lengths, 1)
+    )
+    assert read(text)["outcome/reward"].steps.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_reward_of_an_episode_on_a_line_of_its_own_belongs_to_the_row_before(read):
+    text = "".join(
+        f"Epoch {n}, policy loss: 0.1, value loss: 0.2\nEpisode reward: {n}.5\n"
+        for n in range(1, 7)
+    )
+    assert values(read(text), "outcome/return") == [n + 0.5 for n in range(2, 7)]
 
 
 def test_the_numbers_after_a_bar_may_follow_a_colon(read):
@@ -118,3 +183,10 @@ def test_the_only_column_without_a_name_that_falls_below_zero_is_the_reward(tmp_
 def test_a_second_column_below_zero_leaves_the_reward_open(tmp_path):
     rows = [(n, n - 6.5, 2.5 - n, 7) for n in range(12)]
     assert "outcome/reward" not in table(tmp_path, "results.csv", rows)
+
+
+def test_the_first_column_beside_a_step_is_what_the_file_is_named_for(tmp_path):
+    path = tmp_path / "rewards.txt"
+    path.write_text("".join(f"{n} {n - 6.5} {90 + n % 3}\n" for n in range(12)))
+    trace = canonicalize.trace([reader_of(path).read(path, None)[0]])
+    assert values(trace, "outcome/reward") == [n - 6.5 for n in range(12)]

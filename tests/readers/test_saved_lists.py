@@ -147,6 +147,19 @@ def test_numbers_under_their_steps_are_a_curve(tmp_path):
     assert "outcome/eval_return" in rlvitals.runs(path)[0].series
 
 
+def test_numbers_in_lists_of_their_own_are_numbers(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"episode_returns": [[n / 4] for n in range(12)]}))
+    assert read_log(path).series["episode_returns"].values.tolist() == [n / 4 for n in range(12)]
+
+
+def test_objects_under_their_steps_are_rows(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({str(n): {"reward": n / 4, "loss": 0.5} for n in range(1, 13)}))
+    reward = read_log(path).series["reward"]
+    assert (reward.steps.tolist(), reward.values[-1]) == ([*range(1, 13)], 3.0)
+
+
 def test_a_list_that_counts_is_the_axis(tmp_path):
     path = tmp_path / "history.json"
     held = {"episode": [10, 20, 30], "reward": [1.0, float("nan"), 3.0], "loss": [0.5, 0.25]}

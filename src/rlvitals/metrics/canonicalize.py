@@ -16,6 +16,7 @@ from rlvitals.metrics import (
     outcome_words,
     profile,
     rank_values,
+    win_rates,
 )
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.metrics.frameworks.key import Name, Table
@@ -171,6 +172,8 @@ def _take_outcomes(gathered: _Gathered) -> None:
         known.update(outcome_words.SCORED_OUTCOMES)
     elif not known:
         gathered.logs, means = agent_means.add_means(gathered.logs, gathered.unmapped)
+        gathered.logs, rates = win_rates.add_win_rates(gathered.logs, gathered.unmapped)
+        means += rates
     for name, (key, other_keys) in outcome_words.choose([*gathered.unmapped, *means]).items():
         if name in known or (known and "eval" in name):
             continue

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from rlvitals.metrics import languages
 from rlvitals.metrics.catalogue import outcome
 from rlvitals.metrics.metric import Metric
 
@@ -82,6 +83,20 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"line", "cleared"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"food", "eaten"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"apple", "eaten"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"distance", "travelled"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"distance", "traveled"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    # Of games, of markets and of bandits; and the short names.
+    frozenset({"asset"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"elo"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"equity"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"final", "equity"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"final", "portfolio", "value"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"balance"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"bankroll"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"optimal", "action"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"sr"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"wr"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
+    frozenset({"r"}): (outcome.REWARD, outcome.EVAL_RETURN),
 }
 # With one of these a key is not the outcome itself but a statistic or a part of it.
 PART_WORDS = frozenset(
@@ -133,6 +148,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     """Return the outcome that a key names, with its rank (0: most trusted), else None."""
     if len(key) > 60:  # a longer key is no name
         return None
+    key = re.sub(r"[_ -](?:vs|against|versus)[_ -].*", "", languages.english(key))  # an opponent
     # Of a file: reward_log.csv. A logarithm has the word in front.
     terms = _terms(re.sub(r"[_ -]logs?\Z", "", key, flags=re.IGNORECASE))
     # A number identifies an agent or an environment ("0_reward"), unless it is a window's.
@@ -148,7 +164,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     outcome_terms = frozenset(terms - EVALUATION_WORDS - EPISODE_WORDS)
     if "correct" in outcome_terms:
         outcome_terms -= {"example", "answer", "question", "sample", "response", "solution"}
-    if outcome_terms not in OUTCOME_PAIRS:
+    if outcome_terms not in OUTCOME_PAIRS or (outcome_terms == {"r"} and whole_episodes):
         return None
     trained, tested = OUTCOME_PAIRS[outcome_terms]
     if trained is outcome.REWARD and whole_episodes:
@@ -158,6 +174,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
 
 def _likely_meaning(key: str) -> Metric | None:
     """Return the outcome that a key names beside other words: of a language, a run, a file."""
+    key = languages.english(key)
     terms = _terms(key)
     if len(key) > 60 or terms & PART_WORDS:
         return None
@@ -194,6 +211,7 @@ def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
         return {name: (key, []) for key, name in likely.items()} if len(likely) == 1 else {}
     picked = {}
     for candidates in ranked.values():
-        _, name, key = min(candidates, key=lambda candidate: candidate[0])  # the first of equals
+        # The first of equals, but "win%" before "wins".
+        _, name, key = min(candidates, key=lambda c: (c[0], "%" not in c[2]))
         picked[name] = (key, [other_key for _, _, other_key in candidates if other_key != key])
     return picked

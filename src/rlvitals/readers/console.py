@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.metrics import languages
 from rlvitals.readers import console_dialects
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_dialects.endings import HINTS, End
@@ -151,6 +152,7 @@ def _holds(text: str, hints: Sequence[str]) -> bool:
 
 def _take(state: _State, page: Page, text: str, number: int) -> None:
     """Give a piece to the dialects that it may belong to, and to what watches for the end."""
+    text = languages.english(text)
     page.turn(text)
     rows_before = page.shared.rows + page.shared.regular
     for dialect, parser in zip(console_dialects.DIALECTS, state.parsers, strict=True):

@@ -185,6 +185,8 @@ def _keys(path: Path, shape: _Shape) -> list[str]:
     if count == 1:
         return [name]
     names = [f"{name} ({n})" for n in range(1, count + 1)]
+    if measure and shape.counters:  # beside a step the file's measure comes first
+        return [measure, *names[1:]]
     return ["reward", *names[1:]] if shape.pays and not measure else names
 
 

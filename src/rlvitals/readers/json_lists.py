@@ -31,10 +31,13 @@ from rlvitals.types import Log
 
 JSON_NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
 NAMED_LIST = re.compile(
-    rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
+    rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*\[?\s*'
+    + rb"\s*\]?\s*,\s*\[?\s*".join([JSON_NUMBER, JSON_NUMBER])
+    + rb"\s*[,\]]"
 )
 NAMED_ROWS = re.compile(
-    rb'"[^"\\\n]{1,200}"\s*:\s*\[\s*(\{(?:[^{}]|\{[^{}]*\}){1,4000}\})\s*,\s*\{'
+    rb'"(?:[^"\\\n]{1,200}"\s*:\s*\[|\d{1,15}"\s*:)\s*(\{(?:[^{}]|\{[^{}]*\}){1,4000}\})'
+    rb'\s*,\s*(?:"\d{1,15}"\s*:\s*)?\{'
 )
 POINT_TRIPLES = re.compile(
     rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + JSON_NUMBER + rb"\s*\]\s*,", re.ASCII

@@ -21,11 +21,14 @@ from rlvitals.readers.formats import column_guess
 class KeyLines:
     """The block that is being read, and those before it until the log is known to be of blocks."""
 
-    # The step's number ends the line, but for its total, a time in brackets and a rule.
+    # The step's number ends the line, but for its total, a time in brackets, "results" and a rule.
     heading: ClassVar[re.Pattern[str]] = re.compile(
-        r"(?:^|[^\w.])(?P<word>global[_ ]step|step|iter(?:ation)?|update|epoch|episode|rollout)"
-        r"[ \t]?[:#=]?[ \t]?(?P<step>\d{1,15})(?:[ \t]?(?:/|of)[ \t]?(?P<total>\d{1,15}))?"
-        r"(?:[ \t]?\([^()]{0,40}\))?[^\w(){}\[\]]{0,100}$",
+        r"(?:^|[^\w.])(?P<word>global[_ ]step|(?:time)?step|iter(?:ation)?|update|epoch|episode"
+        r"|rollout|generation|game|trial|cycle|round)(?:[ \t]num(?:ber)?)?"
+        r"[ \t]*[:#=|]?[ \t]*(?P<step>\d{1,15})(?:[ \t]?(?:/|of)[ \t]?(?P<total>\d{1,15}))?"
+        r"(?:[ \t]?\([^()]{0,40}\)|[ \t]*\|[^|]{1,40})?"
+        r"(?:[ \t](?:results?|report|summary|stats|complete[d]?|finished|done|ended))?"
+        r"[^\w(){}\[\]]{0,100}$",
         re.IGNORECASE,
     )
     # Of rsl_rl, NeMo-RL and PyMARL.
@@ -84,8 +87,8 @@ class KeyLines:
                 page.columns.add_row(self.step, [pair], page.time)
             return
         self.pairs.append(pair)
-        if not self.counts and len(self.pairs) >= self.min_block_pairs:
-            self.counts = any(column_guess.is_measure(key) for key, _ in self.pairs)
+        if not self.counts and (len(self.pairs) >= self.min_block_pairs or self.lines == 1):
+            self.counts = any(column_guess.is_measure_of_row(key) for key, _ in self.pairs)
         # Keys with a slash are nobody's prose: one block suffices.
         has_folder = any(_has_folder(key) for key, _ in self.pairs)
         if not self.counts or not (
@@ -132,10 +135,13 @@ def _pair(text: str) -> Pair | None:
     """Return the key and the number of a line that holds nothing else."""
     line = re.fullmatch(
         r"(?P<key>[A-Za-z_][\w./@()%-]{0,100}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,4}?)"
-        r"(?:[ \t]*[:=│┃|][ \t]*|[ \t]{2,})"
+        r"(?:[ \t]*[:=│┃|][ \t]*|[ \t]{2,}|[ \t]?\.{2,}[ \t]?)"
         r"(?:np\.\w{1,10}\(|tensor\()?(?P<value>[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|nan|inf))\)?"
-        r"(?P<percent> ?%)?(?: ?(?:s|ms|sec|seconds|GiB|GB|MB|MiB|tokens))?",
-        text.strip(" \t│┃║|•*>·-–"),  # what tables and lists are drawn with
+        r"(?P<percent> ?%)?(?: ?(?:s|ms|sec|seconds|GiB|GB|MB|MiB|tokens))?"
+        r"(?: ?\([^()]{1,40}\)| ?(?:±|\+/-) ?[\d.]{1,20})?",
+        re.sub(r" ?\((?:last|past|over) [^()]{1,30}\)(?=\s*[:=])", "", text).strip(
+            " \t│┃║|├└╰─•*>·-–"
+        ),  # what tables and lists are drawn with
         re.IGNORECASE,
     )
     value = number(line["value"]) if line else None
@@ -149,6 +155,24 @@ def _pair(text: str) -> Pair | None:
 DIALECT = Dialect(
     "key lines",
     "a key and its number a line, below a step",
-    ("tep", "TEP", "ter", "ITER", "poch", "EPOCH", "pisode", "EPISODE", "pdate", "ollout", "/"),
+    (
+        "tep",
+        "TEP",
+        "ter",
+        "ITER",
+        "poch",
+        "EPOCH",
+        "pisode",
+        "EPISODE",
+        "pdate",
+        "ollout",
+        "/",
+        "enerat",
+        "ENERAT",
+        "ame",
+        "rial",
+        "ycle",
+        "ound",
+    ),
     KeyLines,
 )

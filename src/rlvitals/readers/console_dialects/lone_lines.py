@@ -79,7 +79,7 @@ def _pair(text: str) -> Pair | None:
     if line is None or value is None:
         return None
     key = re.sub(r"[\s-]+", "_", re.sub(r"[()]", "", line[1])).lower()
-    averaged = re.search(r"avg|average|mean|percent|fraction|share|rate", key)
+    averaged = re.search(r"avg|average|mean|percent|fraction|share|rate|^episode_re", key)
     single = re.search(r"reward|return|score|profit|fitness|correct", key) and not averaged
     if single or not (column_guess.is_measure(key) or "correct" in key):
         return None

@@ -13,6 +13,7 @@ may stand among four pairs or more.
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from statistics import fmean
 from typing import ClassVar
 
@@ -24,20 +25,22 @@ from rlvitals.readers.formats.columns import to_step
 
 MAX_SEGMENTS = 60
 SEGMENT = re.compile(
-    r"(?P<key>[A-Za-z_][\w./@()%-]{0,80}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,3}?)"
+    r"(?P<key>[^\W\d][\w./@()%-]{0,80}(?: (?:[^\W\d]|\()[\w./@()%-]{0,40}){0,3}?)"
     rf"(?: *[:=#] *| +)(?:(?:np\.\w{{1,10}}|tensor)?\()?(?P<value>{NUMBER}|none|true|false|--)\)?"
     rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER} ?(?:%|\w{{1,6}})?\))?"
     rf"(?: ?(?:±|\+/?-) ?{NUMBER})?"  # the deviation, as Tianshou prints it
-    r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
+    r"(?: ?(?:s|ms|sec|secs|seconds|min|h|(?:[a-z]{1,12})?/s|GiB|GB|MB|MiB|USDT?|m|km|moves))?"
+    r"[.:]?",
     re.IGNORECASE,
 )
 BARE = re.compile(
-    rf"(?:{NUMBER} ?(?:s|ms|sec|m|h|%|it/s|s/it)?(?: \d+s|m)?|(?:tokens|steps|it|samples)/s"
+    rf"(?:{NUMBER} ?(?:s|ms|sec|m|h|%|[a-z]{{1,12}}/s|s/it|fps)?(?: \d+s|m)?(?: elapsed| left)?"
+    r"|(?:tokens|steps|it|samples)/s"
     r"|s|sec|seconds|[GM]i?B|\d+[dhm] \d+[hms])",
     re.IGNORECASE,
 )
 SPLIT = re.compile(
-    r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%):]))\s+(?=[A-Za-z_])"
+    r"[,|;\t]+| [-–/] |\s{2,}|(?:(?<=\d)(?<![A-Za-z_]\d)|(?<=\d[.%):])|(?<=\d) :)\s+(?=[^\W\d])"
     r"|(?<=\d(?:s|h))\s+(?=[A-Za-z_]\w{0,40}=)|(?<=\dms)\s+(?=[A-Za-z_]\w{0,40}=)"  # "t=2.6s a=1"
 )
 ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
@@ -51,18 +54,21 @@ AGENT_NUMBERS = re.compile(
 SYMBOLS = re.compile(r"[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f]+")  # arrows, signs, emoji
 # "--- Episode 3 ---", "Ep 3 -> reward 2"
 RULED = re.compile(r"(?<!\S)(?:(?:-{2,}|={2,}|\*{2,}|#{2,})>?|[-=]>)(?!\S)")
-# What a printed tensor says of itself, and the epoch of Tianshou's best reward.
-ASIDE = re.compile(r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b")
 NO_BRACKETS = str.maketrans("", "", "[]")
-# A step-like word and its number, which every row has.
+# A step-like word and its number, which every row has. Each branch begins with a letter or a digit:
+# the search is three times as fast as with assertions.
 STEPPED = re.compile(
     r"(?:[Ss]teps?|STEPS?|[Ee]pisodes?|EPISODE|[Ee]pochs?|EPOCH|[Ii]ter(?:ation)?s?|ITER(?:ATION)?"
-    r"|[Uu]pdates?|UPDATE|[Gg]en(?:eration)?s?|GENERATION|[Ff]rames?|\b[Ee]p|[Gg]ames?)\W{0,12}\d"
+    r"|[Uu]pdates?|UPDATE|[Gg]en(?:eration)?s?|GENERATION|[Ff]rames?|[Ee]ps?|EP|[Gg]ames?"
+    r"|[Tt]rials?|[Rr]ounds?|[Tt]rajector(?:y|ies)|[Mm]atch|[Bb]atch|[Aa]ttempt|[Ll]ap|[Ss]eason"
+    r"|[Cc]ycle|[Nn]um(?:ber)?)\W{0,12}\d|[tin] ?[:=] {0,3}\d"
+    r"|\d(?:-?th)? (?:[Ee]pisode|game|step|frame|iteration|epoch|timestep)|[Ee]val\w{0,6} at \d"
+    r"|E\d{3}|[Ee]p(?:isode)?_\d"
 )
 # The step without its word, after what the run calls itself.
 COUNTER = re.compile(
-    r"(?:(?:\[[^\[\]]{1,60}\])?\s*(\d{1,9} ?/ ?\d{1,9})\s*[|,:]|\[(\d{1,9} ?/ ?\d{1,9})\])\s*"
-    r"(?=[A-Za-z_])"
+    r"(?:(?:\[[^\[\]]{1,60}\])?\s*(\d{1,9} ?/ ?\d{1,9})\s*[|,:]|\[\s*(\d{1,9}(?: ?/ ?\d{1,9})?)\])"
+    r"\s*(?=[A-Za-z_])"
 )
 VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
@@ -90,16 +96,17 @@ PRIME_RL = {
     "time": "time/step",
 }
 
+Row = dict[str, tuple[float, float | None]]  # value and total by name
+
 
 @dataclass(slots=True)
 class Pairs:
-    """The shapes of line seen once (with their row) and more than once (None)."""
+    """The shapes of line: with the rows that wait for more of their shape, or with their step."""
 
     max_length: ClassVar[int] = 2000  # characters of a hand-written line
+    min_worded_rows: ClassVar[int] = 5  # of lines that hold words besides: prose has no such series
     open: bool = False
-    shapes: dict[tuple[str, ...], tuple[dict[str, float], float] | str] = field(
-        default_factory=dict
-    )
+    shapes: dict[tuple[str, ...], list[tuple[Row, float]] | str] = field(default_factory=dict)
     epoch: int = 0
     last: int = 0
     before: int = 0  # steps of the epochs before, where each counts from its own start
@@ -126,7 +133,7 @@ class Pairs:
             return
         elif counted := COUNTER.match(page.message):
             self._line(page, f"step: {counted[1] or counted[2]}, {page.message[counted.end() :]}")
-        elif STEPPED.search(page.text) or line_forms.TD3_ROW.search(page.text):
+        elif STEPPED.search(page.text):
             self._line(page, page.message)
 
     def _verl(self, page: Page, step: int, text: str) -> None:
@@ -143,33 +150,51 @@ class Pairs:
         return pairs
 
     def _line(self, page: Page, text: str) -> None:
-        row = _row(text)
-        if row is None:
-            return
+        row, is_worded = _row(text)
         names = tuple(row)
         counters = _steps(names)
-        if not _measures(tuple(_name(name, counters[0]) for name in names)):
+        if not counters or not _measures(tuple(_name(name, counters[0]) for name in names)):
             return
-        first = self.shapes.get(names)
-        if first is None:
+        shape = self.shapes.get(names)
+        if shape is None:
             if len(self.shapes) < 64:
-                self.shapes[names] = ({name: value for name, (value, _) in row.items()}, page.time)
+                self.shapes[names] = [(row, page.time)]
             return
-        if not isinstance(first, str):
-            cells, time = first
-            grows = (name for name in counters if cells[name] < row[name][0])
-            first = self.shapes[names] = next(grows, counters[0])
-            self._add(page, {name: (value, None) for name, value in cells.items()}, first, time)
-        self._add(page, row, first, page.time)
+        if not isinstance(shape, str):
+            shape.append((row, page.time))
+            step = self._step(shape, counters, is_worded=is_worded)
+            if step is None:
+                return
+            self.shapes[names] = step
+            for waiting_row, time in shape:
+                self._add(page, waiting_row, step, time)
+            return
+        self._add(page, row, shape, page.time)
 
-    def _add(
-        self, page: Page, row: dict[str, tuple[float, float | None]], key: str, time: float
-    ) -> None:
+    def _step(
+        self, waiting: list[tuple[Row, float]], counters: list[str], *, is_worded: bool
+    ) -> str | None:
+        """Return the step of rows of one shape; None where more have to show it."""
+        steps = {key: [row[key][0] for row, _ in waiting] for key in counters}
+        growing = [key for key in counters if all(a < b for a, b in pairwise(steps[key]))]
+        if not is_worded:
+            # The length of an episode may grow by chance.
+            more = len(growing) > 1 and growing[0] in {"steps", "timesteps"} and len(waiting) < 4
+            return None if more else next(iter(growing), counters[0])
+        if len(waiting) < self.min_worded_rows:
+            return None
+        if not growing:
+            del waiting[0]
+        return next(iter(growing), None)
+
+    def _add(self, page: Page, row: Row, key: str, time: float) -> None:
         """Add a row whose steps are those under `key`."""
         step = to_step(row[key][0])
         if step is None:
             return
         values = {_name(k, key): v for k, (v, _) in row.items() if k != key}
+        if (average := _average(tuple(values), key)) is not None:
+            values["avg_reward"] = values.pop(average)
         is_prime_rl = "mfu" in values
         if is_prime_rl:
             values = {PRIME_RL.get(name, name): value for name, value in values.items()}
@@ -185,7 +210,7 @@ class Pairs:
         if total and not self.before and unit == page.shared.unit:
             page.shared.settings["total_steps"] = int(total)
 
-    def _within(self, step: int, row: dict[str, tuple[float, float | None]]) -> int:
+    def _within(self, step: int, row: Row) -> int:
         """Count on over epochs whose steps each start anew."""
         epoch = next((to_step(row[key][0]) for key in column_guess.EPOCH_STEPS if key in row), None)
         if epoch is None:
@@ -196,13 +221,14 @@ class Pairs:
         return self.before + step
 
 
-def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
-    """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
+def _row(text: str) -> tuple[Row, bool]:
+    """Return a line's pairs, and True if words stand among them; none where it is anything else."""
     tested = line_forms.EVALUATION.match(text)
-    segments = _segments(text[tested.end() :] if tested else text)
+    text, is_sentence = line_forms.write_pairs(text[tested.end() :] if tested else text)
+    segments = _segments(text)
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # a step and a measure
-        return None
-    row: dict[str, tuple[float, float | None]] = {}
+        return {}, False
+    row: Row = {}
     unread_segments = 0
     while segments and _is_tail(segments[-1].strip(" :.-")):
         segments.pop()
@@ -220,24 +246,34 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
         ):
             continue  # nothing was measured: "loss=None"
         if value is None:
-            return None
+            return {}, False
         name = _plain(found["key"])
         name = f"eval_{name}" if tested and column_guess.is_measure(name) else name
         total = number(found["total"]) if found["total"] else None
         row[name] = (value / 100.0 if found["percent"] else value, total)
-    if unread_segments and len(row) < max(
-        4, 2 * unread_segments
-    ):  # four pairs in a row are nobody's prose
-        return None
-    if not _steps(tuple(row)):
-        row = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
-    return row if len(row) > 1 and _steps(tuple(row)) else None
+    if unread_segments > len(row):
+        return {}, False
+    row, is_worded = _with_step(row)
+    # Four pairs in a row are nobody's prose.
+    is_worded |= unread_segments > 0 and len(row) < max(4, 2 * unread_segments)
+    is_worded |= is_sentence and len(row) < 4
+    return (row, is_worded) if len(row) > 1 and _steps(tuple(row)) else ({}, False)
+
+
+def _with_step(row: Row) -> tuple[Row, bool]:
+    """Return a row with its step's name, and True if that is none: "t=12", "eps: 12"."""
+    if any(name not in {"step", "steps", "timesteps"} for name in _steps(tuple(row))):
+        return row, False
+    renamed = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
+    first = next(iter(row), "")
+    if _steps(tuple(renamed)) or first not in {"t", "i", "n", "eps"}:
+        return (renamed if len(renamed) == len(row) else row), False
+    return {"step" if name == first else name: cell for name, cell in row.items()}, True
 
 
 def _segments(text: str) -> list[str]:
     """Cut a line into what may be pairs; brackets, rules and signs are taken out."""
-    text = line_forms.write_pairs(text)
-    text = BRACKETED_PAIRS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
+    text = BRACKETED_PAIRS.sub(r", \1,", RULED.sub(",", SYMBOLS.sub(" ", text)))
     text = AGENT_NUMBERS.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
     return SPLIT.split(PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS))))
 
@@ -261,7 +297,9 @@ def _step_of(name: str) -> str:
     """Return the step-like word that a name ends with; else the name."""
     last = name.rpartition("_")[2]
     return (
-        last if last in {"step", "episode", "epoch", "iteration", "update", "generation"} else name
+        last
+        if last in {"step", "episode", "ep", "epoch", "iteration", "update", "generation", "game"}
+        else name
     )
 
 
@@ -280,7 +318,20 @@ def _steps(names: tuple[str, ...]) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _measures(names: tuple[str, ...]) -> bool:
-    return any(column_guess.is_measure(name) for name in names)
+    return any(map(column_guess.is_measure_of_row, names))
+
+
+@lru_cache(maxsize=1024)
+def _average(names: tuple[str, ...], step: str) -> str | None:
+    """Return the name of what the rows of episodes or of generations average, unsaid: "avg 12"."""
+    outcomes = [name for name in names if column_guess.is_measure(name) and "loss" not in name]
+    is_game = column_guess.step_unit(step) in {"episodes", "generations"}
+    if outcomes or not is_game:
+        return None
+    averages = r"(?:recent_)?(?:avg|average|mean|moving_avg|ma|sc)(?:_?\d{1,4})?"
+    if column_guess.step_unit(step) == "generations":
+        averages += "|best"
+    return next((name for name in names if re.fullmatch(averages, name)), None)
 
 
 def _name(name: str, step: str) -> str:
@@ -316,8 +367,10 @@ DIALECT = Dialect(
         "ep:",
         "ep ",
         "ame",
+        *("EP", "E0", "ound", "rial", "atch", "raject", "ttempt", "Lap ", "eason", "ycle"),
         "oss",  # rows that count without a word for it have a measure
         "eward",
+        *("core", "val", "W:", "win", "Win"),
     ),
     Pairs,
 )

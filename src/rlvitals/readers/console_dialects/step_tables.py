@@ -24,13 +24,16 @@ class Tables:
 
     max_line_length: ClassVar[int] = 2000  # characters
     max_name_length: ClassVar[int] = 60  # characters: a longer cell is prose
+    max_other_lines: ClassVar[int] = 3  # between two rows: "Saving the model..."
     open: bool = False
     names: tuple[str, ...] = ()
+    other_lines: int = 0  # since the last row
+    last: int = 0  # its step
     step: int = 0  # index of the column
     piped: bool = False
 
     def take(self, page: Page) -> None:
-        """Read a heading, a rule below it or a row; anything else ends the table."""
+        """Read a heading, a rule below it or a row; a few other lines end the table."""
         text = page.text.strip().removeprefix("> ")  # as issues quote
         if len(text) > self.max_line_length:
             self.open = False
@@ -42,26 +45,32 @@ class Tables:
             cells = text.split()
         if self.open and piped == self.piped and self._row(page, cells):
             return
+        self.other_lines += 1
+        is_open, self.open = self.open and self.other_lines <= self.max_other_lines, False
         self._heading(cells, piped=piped)
+        self.open |= is_open
 
     def _heading(self, cells: list[str], *, piped: bool) -> None:
         names = tuple(_name(cell) for cell in cells)
         steps = column_guess.step_keys(names)
-        self.open = bool(
+        is_heading = bool(
             steps
             and all(len(name) <= self.max_name_length and number(name) is None for name in names)
-            and any(column_guess.is_measure(name) for name in names)
+            and any(map(column_guess.is_measure_of_row, names))
         )
-        if self.open:
+        if is_heading:
             self.names, self.step, self.piped = names, names.index(steps[0]), piped
+            self.open, self.other_lines, self.last = True, 0, -1
 
     def _row(self, page: Page, cells: list[str]) -> bool:
         if len(cells) != len(self.names):
             return False
-        value = number(re.sub(r"^\d{1,15} ?[-–] ?(\d{1,15})$", r"\1", cells[self.step]))
+        step_cell = re.sub(r"^\d{1,15} ?[-–] ?(\d{1,15})$", r"\1", cells[self.step])
+        value = number(step_cell.partition("/")[0])  # "12/500"
         step = to_step(value)
-        if step is None:
+        if step is None or (self.other_lines and step <= self.last):
             return False
+        self.other_lines, self.last = 0, step
         pairs: list[Pair] = [
             (name, value)
             for name, cell in zip(self.names, cells, strict=True)

@@ -31,7 +31,7 @@ LEVEL_PATTERN = f"(?:{'|'.join(LEVEL_WORDS)})"
 # What logging puts before a message: dates, times of day, levels, modules, in any order.
 PREFIX = re.compile(
     rf"\s*(?:\[?{DATE.pattern}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d{{1,6}})?\]?|\d\d-\d\d(?= \d\d:)"
-    rf"|-?\[?{LEVEL_PATTERN}\]?(?=[\s:|>-]|\[|$)|\[{LEVEL_PATTERN}\|[^\]]{{1,80}}\]"
+    rf"|-?\[?{LEVEL_PATTERN}(?: *\])?(?=[\s:|>-]|\[|$)|\[{LEVEL_PATTERN}\|[^\]]{{1,80}}\]"
     r"|\[[\w./-]{1,60}\.py:\d+\]|[\w./-]{1,60}\.py:\d+"
     r"|[\w.]{1,60}:[\w<>]{1,60}:\d+(?= - )"
     r"|\[(?=[^\]]{0,30}[._])[\w.]{1,60}\](?=[\s:\[-])"

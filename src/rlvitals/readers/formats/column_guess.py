@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from rlvitals.metrics import languages
 from rlvitals.readers.formats.columns import parse_number
 
 # In order of trust: the first that a log has is its step. Then what one of them is.
@@ -51,8 +52,9 @@ UPDATE_STEPS = (
 )
 ITERATION_STEPS = ("iteration", "iterations", "iter", "training_iteration", "itr", "it")
 EPOCH_STEPS = ("epoch", "epochs")
-EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games",
-                 "num_games")  # fmt: skip
+EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "episode_number", "ep",
+                 "ep_num", "game", "games", "num_games", "match", "matches", "trajectory", "trial",
+                 "trials", "attempt", "lap")  # fmt: skip
 GENERATION_STEPS = ("generation", "generations", "gen")  # of an evolution strategy
 STEP_NAMES = (
     *ENVIRONMENT_STEPS,
@@ -62,6 +64,7 @@ STEP_NAMES = (
     *EPOCH_STEPS,
     *EPISODE_STEPS,
     *GENERATION_STEPS,
+    *("round", "rounds", "cycle", "season", "batch"),
 )
 STEP_UNITS = {
     # CleanRL and its kin count environment steps as global_step, Lightning updates.
@@ -86,8 +89,10 @@ EPOCH_MILLISECONDS = (1e11, 1e13)
 
 def normalise_name(name: str) -> str:
     """Return a name as people would say it: "Train/Global Step" is "global_step"."""
-    last = re.split(r"[/.]", name.strip())[-1].strip().lower()
-    return re.sub(r"[ \-]+", "_", last)
+    last = re.split(r"[/.]", languages.english(name.strip()))[-1].strip().lower()
+    name = re.sub(r"[ \-]+", "_", last)
+    counted = r"(episode|ep|game|epoch|iteration|generation|trial)_(?:no|nr|number)"
+    return re.sub(rf"\A{counted}\Z", r"\1", name)
 
 
 def _by_rank(names: Iterable[str], ranks: tuple[str, ...]) -> list[str]:
@@ -132,7 +137,21 @@ def step_unit(name: str) -> str:
 
 def is_measure(name: str) -> bool:
     """Return True if a name is one that training logs use for what they measure."""
-    return MEASURE_NAME.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
+    return MEASURE_NAME.search(_separate_words(name)) is not None
+
+
+def is_measure_of_row(name: str) -> bool:
+    """Return True if a name beside a step is one that loops use for what they measure."""
+    measure = re.compile(
+        r"(?:^|[^a-z])(?:avg|average|mean|best|ret|success(?:es)?|sr|wr|wins?|won|elo|regret|equity"
+        r"|pnl|roi|sharpe|balance|portfolio|worth|survived|r|distance|assets?|goals|points|length|error)"
+        r"(?:[^a-z]|$)"
+    )
+    return is_measure(name) or measure.search(_separate_words(name)) is not None
+
+
+def _separate_words(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", languages.english(name)).lower()
 
 
 def is_curve(name: str) -> bool:

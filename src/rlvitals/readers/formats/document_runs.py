@@ -7,7 +7,8 @@ Lists of one measure under several parents, or under names that differ in the al
 are several runs; a policy that does not learn ("random", "baseline") is none. Lists of rows are
 read by the column that counts their steps, those named for an evaluation under "eval/". Lists of
 rows that are named for stages of training ("sft", "dpo", "grpo") are a run each. Numbers under
-their steps, {"dev_chrf": {"10": 38.4, "20": 36.0, ...}}, are a list of rows.
+their steps, {"dev_chrf": {"10": 38.4, "20": 36.0, ...}}, are a list of rows, and so are objects
+under theirs, {"1": {"reward": 3.5}, "2": {...}}.
 """
 
 import re
@@ -94,26 +95,31 @@ def _learning(runs: Mapping[str, object]) -> list[str]:
 
 
 def _rows_by_step(leaves: Mapping[str, object]) -> dict[str, Rows]:
-    """Return the rows of each object whose keys are steps: "dev_chrf/10" and those beside it."""
-    values_by_step: dict[str, dict[int, object]] = defaultdict(dict)
+    """Return the rows of each object whose keys are steps: "dev_chrf/10", or "10/reward"."""
+    rows_by_step: dict[str, dict[int, dict[str, object]]] = defaultdict(dict)
     for key, value in leaves.items():
-        name, _, step = key.rpartition("/")
-        if name and re.fullmatch(r"\d{1,15}", step) and json_number(value) is not None:
-            values_by_step[name][int(step)] = value
+        cell = re.fullmatch(r"(?:(?P<name>.+?)/)?(?P<step>\d{1,15})(?:/(?P<measure>[^/]+))?", key)
+        if cell is None or json_number(value) is None or not (cell["name"] or cell["measure"]):
+            continue
+        name, measure = cell["name"] or "history", cell["measure"]
+        row = rows_by_step[name].setdefault(int(cell["step"]), {"step": int(cell["step"])})
+        row[measure or name.rpartition("/")[2]] = value
     return {
-        name: [{"step": step, name.rpartition("/")[2]: n} for step, n in values.items()]
-        for name, values in values_by_step.items()
+        name: list(rows.values())
+        for name, rows in rows_by_step.items()
         if name not in leaves
-        and len(values) >= lists.MIN_LIST_POINTS
-        and list(values) == sorted(values)
-        and (column_guess.is_measure(name) or _is_evaluation(name))
+        and len(rows) >= lists.MIN_LIST_POINTS
+        and list(rows) == sorted(rows)
+        and (_is_evaluation(name) or any(map(column_guess.is_measure, next(iter(rows.values())))))
     }
 
 
 def _array(value: object) -> NDArray[np.float64] | None:
     if not isinstance(value, list) or len(value) < lists.MIN_LIST_POINTS:
         return None
-    numbers = [json_number(item) for item in value]
+    # One number in a list of its own, as a vector of environments has it.
+    items = [item[0] if isinstance(item, list) and len(item) == 1 else item for item in value]
+    numbers = [json_number(item) for item in items]
     if all(number is None for number in numbers):
         return None
     return np.array([NAN if number is None else number for number in numbers])
