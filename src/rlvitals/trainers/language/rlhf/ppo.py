@@ -186,7 +186,12 @@ class PPO:
             _, spread = self._moments(rewards, learned)
             rewards = masked.whiten(rewards, mask, torch.zeros_like(spread), spread)
         if not self.counters.steps:
-            values = self._initialise_values(rewards, learned) * mask
+            # Initialise all values with the mean return of the first responses, before any
+            # step.
+            responses = max(self._sum(learned[:, 0].sum()), 1.0)
+            mean_return = self._sum((rewards * learned).sum()) / responses
+            self.policy.value_head.bias.data.fill_(mean_return)
+            values = mean_return * mask
         advantages = masked.estimate_advantages(rewards, values, mask, config.gamma, config.lam)
         return Batch(
             query_lengths=drawn.attention[:, : drawn.queries].sum(1), mask=mask,
@@ -195,13 +200,6 @@ class PPO:
             reference=reference, kl=kl, values=values, returns=(advantages + values) * mask,
             advantages=masked.whiten(advantages, learned, *self._moments(advantages, learned)),
         )  # fmt: skip
-
-    def _initialise_values(self, rewards: Tensor, learned: Tensor) -> float:
-        """Initialise all values with the mean return of the first responses, before any step."""
-        responses = max(self._sum(learned[:, 0].sum()), 1.0)
-        paid = self._sum((rewards * learned).sum()) / responses
-        self.policy.value_head.bias.data.fill_(paid)
-        return paid
 
     def _read(self, drawn: Responses) -> tuple[Tensor, Tensor, Tensor]:
         """Return log-probabilities, values and reference log-probabilities before the update."""
