@@ -79,7 +79,9 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
     content, sizes = file_selection.find_content(folder), patience.call(remote.sizes)
-    index = Index(content.run_id, folder.resolve().name, _source_id(folder))
+    text = f"{provenance.current_versions()['host']}:{folder.resolve()}"
+    source_id = blake2b(text.encode(), digest_size=8).hexdigest()
+    index = Index(content.run_id, folder.resolve().name, source_id)
     index = backup_index.claim_index(remote, sizes, index, patience, mirror_prefixes)
     result.left, result.failed = content.skipped, [*result.failed, *content.unreadable]
     sync = _Sync(
@@ -122,11 +124,6 @@ def check_separate(folder: Path, remote: RemoteFiles) -> None:
         raise UsageError(f"the {inner}", where=remote.name, hint=hint)
 
 
-def _source_id(folder: Path) -> str:
-    text = f"{provenance.current_versions()['host']}:{folder.resolve()}"
-    return blake2b(text.encode(), digest_size=8).hexdigest()
-
-
 class _CheckpointCopier:
     """Copies the checkpoints that the target lacks, the newest first."""
 
@@ -140,7 +137,8 @@ class _CheckpointCopier:
         missing = [
             checkpoint
             for checkpoint in sync.content.checkpoints
-            if not self._is_there(checkpoint, present)
+            if (copy := present.get(checkpoint.folder.name)) is None
+            or copy.manifest != checkpoint.manifest
         ]
         if sync.keeps_newer:
             missing = self._leave_newer(missing, present)
@@ -158,12 +156,16 @@ class _CheckpointCopier:
                 complete_names.add(checkpoint.folder.name)
             except SourceChanged as error:
                 sync.result.files, sync.result.size = totals
-                self._report_change(checkpoint, error)
+                # It is damaged, or was deleted while it was copied.
+                name = checkpoint.folder.name
+                if _is_current(checkpoint):
+                    self._sync.result.failed.append(
+                        f"{name} is damaged in the run, not copied: {error}"
+                    )
+                else:
+                    self._sync.result.left = (*self._sync.result.left, f"{name} is gone meanwhile")
+                    self._sync.is_outdated = True
         return present
-
-    def _is_there(self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]) -> bool:
-        remote_checkpoint = present.get(checkpoint.folder.name)
-        return remote_checkpoint is not None and remote_checkpoint.manifest == checkpoint.manifest
 
     def _leave_newer(
         self, missing: list[Checkpoint], present: Mapping[str, RemoteCheckpoint]
@@ -244,15 +246,6 @@ class _CheckpointCopier:
             is_started = sync.sizes.get(target) == piece.size
             if not (is_started and copy_files.is_same(sync.remote, piece, target, sync.patience)):
                 sync.copy(piece, target)
-
-    def _report_change(self, checkpoint: Checkpoint, error: SourceChanged) -> None:
-        """Report a checkpoint as damaged, or as deleted while it was copied."""
-        name = checkpoint.folder.name
-        if _is_current(checkpoint):
-            self._sync.result.failed.append(f"{name} is damaged in the run, not copied: {error}")
-        else:
-            self._sync.result.left = (*self._sync.result.left, f"{name} is gone meanwhile")
-            self._sync.is_outdated = True
 
 
 def _is_current(checkpoint: Checkpoint) -> bool:
