@@ -38,7 +38,9 @@ def select(
     section, names_of_rows = settings.monitoring, _columns(columns)
     names: list[str] = [requested] if isinstance(requested, str) else list(requested or ())
     if requested is None:
-        names = [*settings.recording.sinks, *(_section_sinks(section) if section else ())]
+        names = [*settings.recording.sinks, *(["tensorboard"] if section else [])]
+        if section and section.metrics_export_enabled:
+            names.append(section.metrics_export_format)
     call_options = requested if isinstance(requested, Mapping) else {}
     section_options = _options(section) if section else {}
     sinks: dict[str, Options] = {}
@@ -66,11 +68,6 @@ def open_sinks(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str
         for sink in SINKS
         if sink.name in sinks
     ]
-
-
-def _section_sinks(section: Monitoring) -> tuple[str, ...]:
-    export = (section.metrics_export_format,) if section.metrics_export_enabled else ()
-    return ("tensorboard", *export)
 
 
 def _options(section: Monitoring) -> dict[str, Options]:
