@@ -32,13 +32,14 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
     mask = numbers(_cell(record.get("token_loss_mask")))
     advantages = numbers(_cell(record.get("advantages")))
     generated = [value for value, trained in zip(advantages, mask, strict=False) if trained]
+    agent = _cell(record.get("agent_ref"))
     return [
         Sample(
             prompt=prompt,
             turns=turns,
             step=step_in(path, DATA_FILE),
             split=TRAINING_SPLIT if path.name.startswith("train") else EVAL_SPLIT,
-            task=_task(_cell(record.get("agent_ref"))),
+            task=to_text(agent.get("name")) if isinstance(agent, Mapping) else to_text(agent),
             reward=number(record["rewards"]),
             advantage=generated[0] if generated else None,
             token_count=int(sum(mask)) if mask else None,
@@ -62,10 +63,6 @@ def _alternate(texts: Sequence[object]) -> tuple[Turn, ...]:
 def _trainable_values(values: object, mask: Sequence[float]) -> tuple[float, ...]:
     by_token = numbers(_cell(values))
     return tuple(value for value, trained in zip(by_token, mask, strict=False) if trained)
-
-
-def _task(agent: object) -> str:
-    return to_text(agent.get("name")) if isinstance(agent, Mapping) else to_text(agent)
 
 
 DIALECT = Dialect(
