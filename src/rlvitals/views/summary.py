@@ -60,7 +60,8 @@ def lines(summary: Summary) -> Iterator[str]:
     if summary.coupling is not None:
         yield f"  Temperature: {summary.coupling.sentence}"
     if summary.found.findings:
-        yield f"  Findings: {phrases.counts(summary.found)}: {_names(summary)}"
+        names = join_first([rule.name for rule, _ in summary.found.findings], MAX_SUMMARY_NAMES)
+        yield f"  Findings: {phrases.counts(summary.found)}: {names}"
     sink_notes = [
         note.partition(SINK_NOTE)[2] for note in summary.found.trace.notes if SINK_NOTE in note
     ]
@@ -112,7 +113,3 @@ def _scatter(summary: Summary) -> str:
     flat = "flat" if summary.ratio < MAX_FLAT_LOSS_RATIO else "not flat"
     flatness = f"{flat} (below {MAX_FLAT_LOSS_RATIO:g})"
     return f"std/mean = {summary.ratio:.4f}, {flatness}; no proof by itself"
-
-
-def _names(summary: Summary) -> str:
-    return join_first([rule.name for rule, _ in summary.found.findings], MAX_SUMMARY_NAMES)

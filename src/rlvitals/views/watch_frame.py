@@ -147,7 +147,12 @@ def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
 
 def _curve_lines(trace: Trace, columns: int, rows: int) -> list[Text]:
     """Return the curves: four side by side on a wide and low screen, else two by two."""
-    curves = _choose_curves(trace)
+    # The outcome and the first of `CURVE_METRICS` that are logged, with their names.
+    outcome = verdict_trend(trace).metric
+    names = dict.fromkeys([outcome, *CURVE_METRICS] if outcome else CURVE_METRICS)
+    curves = [(name, trace[name]) for name in names if name in trace and len(trace[name])][
+        :MAX_CURVES
+    ]
     is_flat = columns >= 120 and rows < 14  # four curves stand side by side
     across = MAX_CURVES if is_flat else 2
     groups = [curves[start : start + across] for start in range(0, len(curves), across)]
@@ -164,15 +169,6 @@ def _curve_lines(trace: Trace, columns: int, rows: int) -> list[Text]:
         drawn = [braille.draw(series, width - 1, height) for _, series in group]
         lines += [Text(" " + "  ".join(row), "cyan") for row in zip(*drawn, strict=True)]
     return lines
-
-
-def _choose_curves(trace: Trace) -> list[tuple[str, Series]]:
-    """Return the outcome and the first of `CURVE_METRICS` that are logged, with their names."""
-    outcome = verdict_trend(trace).metric
-    names = dict.fromkeys([outcome, *CURVE_METRICS] if outcome else CURVE_METRICS)
-    return [(name, trace[name]) for name in names if name in trace and len(trace[name])][
-        :MAX_CURVES
-    ]
 
 
 def _curve_title(name: str, series: Series, width: int) -> str:
