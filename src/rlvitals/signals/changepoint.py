@@ -96,7 +96,10 @@ def _significant(values: Array, cut: int) -> float | None:
     error = spread * math.sqrt(float(np.linalg.inv(memory.T @ memory)[-1, -1]))
     # 99 % over all positions.
     limit = t_quantile(1 - (1 - 0.99) / n, max(free * (1 - rho) / (1 + rho), 5.0))
-    if abs(shift) <= limit * error or not _is_sudden(values, cut, shift):
+    jump = np.median(values[cut : cut + JUMP_POINTS]) - np.median(values[cut - JUMP_POINTS : cut])
+    # Half of the shift must occur within a few points: the rest is a slope.
+    is_sudden = bool(jump * math.copysign(1.0, shift) >= 0.5 * abs(shift))
+    if abs(shift) <= limit * error or not is_sudden:
         return None
     noise = robust_sd(residual) or 0.0
     size = shift / noise if noise > FLOAT_ROUNDING else math.copysign(math.inf, shift)
@@ -110,9 +113,3 @@ def _smooth_squares(values: Array) -> float:
     design = np.vander(t, 5)  # 5 coefficients: line, step and its index
     residual = values - design @ np.linalg.lstsq(design, values)[0]
     return float(residual @ residual)
-
-
-def _is_sudden(values: Array, cut: int, shift: float) -> bool:
-    jump = np.median(values[cut : cut + JUMP_POINTS]) - np.median(values[cut - JUMP_POINTS : cut])
-    # Half of the shift must occur within a few points: the rest is a slope.
-    return bool(jump * math.copysign(1.0, shift) >= 0.5 * abs(shift))
