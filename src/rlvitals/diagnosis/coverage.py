@@ -78,12 +78,22 @@ def coverage(
         (Wanted(name, count) for name, count in waiting.items() if name not in trace),
         key=lambda w: (-w.rules, METRIC_KIND_ORDER[_kind(w.name)], w.name),
     )
+    names = PROFILE_SETTINGS.get(trace.profile, REPRODUCTION_SETTINGS)
+    logged = {name for name, metric in LOGGED_SETTINGS.items() if metric in trace}
+    names_known = {*trace.settings, *logged}
+    names_known |= {
+        name
+        # A batch size may follow from these settings.
+        for name, alternatives in {"batch_size": ("n_steps", "minibatch_size")}.items()
+        if names_known.intersection(alternatives)
+    }
+    unknown_settings = tuple(name for name in names if name not in names_known)
     return Coverage(
         judged=rule_count - len(undecided),
         asked=rule_count,
         wanted=tuple(w for w in ranking if _kind(w.name) != "setting"),
         wanted_settings=tuple(w for w in ranking if _kind(w.name) == "setting"),
-        unknown_settings=_unknown_settings(trace),
+        unknown_settings=unknown_settings,
     )
 
 
@@ -141,16 +151,3 @@ def _next(waiting: Mapping[str, frozenset[str]]) -> frozenset[str]:
 def _kind(name: str) -> str:
     metric = metrics.find(name)
     return "setting" if metric is None else metric.kind
-
-
-def _unknown_settings(trace: Trace) -> tuple[str, ...]:
-    names = PROFILE_SETTINGS.get(trace.profile, REPRODUCTION_SETTINGS)
-    logged = {name for name, metric in LOGGED_SETTINGS.items() if metric in trace}
-    names_known = {*trace.settings, *logged}
-    names_known |= {
-        name
-        # A batch size may follow from these settings.
-        for name, alternatives in {"batch_size": ("n_steps", "minibatch_size")}.items()
-        if names_known.intersection(alternatives)
-    }
-    return tuple(name for name in names if name not in names_known)
