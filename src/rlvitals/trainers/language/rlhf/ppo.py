@@ -227,7 +227,10 @@ class PPO:
                 skipped += 1
                 continue
             output = self._backward(drawn.rows(rows), minibatch, rows, count)
-            ratio, approx_kl = self._ratio_and_kl(minibatch, output, count)
+            log_ratio = (output.logprobs - minibatch.logprobs) * minibatch.learned_mask
+            ratio = self._sum((log_ratio.exp() * minibatch.learned_mask).sum()) / count
+            # How far the policy moved: as `policy/approxkl_avg`, k2.
+            approx_kl = 0.5 * self._sum((log_ratio**2).sum()) / count
             passes.append(output)
             # Stop at 1.5 times the target, as TRL before 0.12 and Spinning Up do.
             stopped = 0.0 < 1.5 * self.config.target_kl < approx_kl
@@ -275,12 +278,6 @@ class PPO:
         free, near = statistics.value_losses(values, batch, config.cliprange_value)
         value = 0.5 * torch.max(free, near)
         return ((torch.max(plain, clipped) + config.vf_coef * value) * batch.learned_mask).sum()
-
-    def _ratio_and_kl(self, batch: Batch, output: Pass, count: float) -> tuple[float, float]:
-        """Return the mean ratio, and how far the policy moved: as `policy/approxkl_avg`, k2."""
-        log_ratio = (output.logprobs - batch.logprobs) * batch.learned_mask
-        ratio = self._sum((log_ratio.exp() * batch.learned_mask).sum()) / count
-        return ratio, 0.5 * self._sum((log_ratio**2).sum()) / count
 
     def _step(self, *, skip: bool) -> float | None:
         """Step unless `skip` or the gradient is not finite; return the gradient's norm."""
