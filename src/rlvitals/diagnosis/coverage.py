@@ -1,7 +1,7 @@
 """Share of the rules that could judge a run, and the metrics to log so that more can."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvitals import metrics
@@ -108,7 +108,9 @@ def unlocks(
     waiting = {name: lack for name, lack in lacks.items() if lack}
     steps: list[Unlock] = []
     while waiting:
-        names = _next(waiting)
+        # The fewest names that let a rule judge; of as few, those that let most.
+        sets = Counter(waiting.values())
+        names = min(sets, key=lambda lack: (len(lack), -sets[lack], sorted(lack)))
         ready = tuple(sorted(rule for rule, lack in waiting.items() if lack <= names))
         steps.append(Unlock(tuple(sorted(names)), ready))
         waiting = {rule: lack - names for rule, lack in waiting.items() if rule not in ready}
@@ -140,12 +142,6 @@ def _missing(trace: Trace, rule: Rule, answer: Undecided) -> frozenset[str]:
 
 def _is_in_log(trace: Trace, metric: Metric) -> bool:
     return bool(trace.family(metric.name)) if metric.family else metric.name in trace
-
-
-def _next(waiting: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the fewest names that let a rule judge; of as few, those that let most."""
-    sets = Counter(waiting.values())
-    return min(sets, key=lambda names: (len(names), -sets[names], sorted(names)))
 
 
 def _kind(name: str) -> str:

@@ -348,18 +348,16 @@ def canonical(settings: Mapping[str, Setting]) -> dict[str, Setting]:
             raise UsageError(f"no setting is called {key!r}", where=SETTINGS_FROM, hint=hint)
         result[name] = value
     for key, value in result.items():
-        _check_number(key, value)
+        # No text for what is measured in a unit, and not less than one of what is counted.
+        catalogued = metrics.find(key)
+        unit = catalogued.unit if catalogued else ""
+        if unit and isinstance(value, str | bool):
+            raise UsageError(f"{key} cannot be {value!r}", where=SETTINGS_FROM, hint="a number")
+        if key in POSITIVE_SETTINGS and not isinstance(value, str) and value <= 0:
+            raise UsageError(
+                f"{key} cannot be {value}", where=SETTINGS_FROM, hint="a number above 0"
+            )
     return result
-
-
-def _check_number(name: str, value: Setting) -> None:
-    """Refuse a text for what is measured in a unit, and less than one of what is counted."""
-    metric = metrics.find(name)
-    unit = metric.unit if metric else ""
-    if unit and isinstance(value, str | bool):
-        raise UsageError(f"{name} cannot be {value!r}", where=SETTINGS_FROM, hint="a number")
-    if name in POSITIVE_SETTINGS and not isinstance(value, str) and value <= 0:
-        raise UsageError(f"{name} cannot be {value}", where=SETTINGS_FROM, hint="a number above 0")
 
 
 def chosen_rules(only: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
