@@ -264,6 +264,8 @@ def add_flags(
         group = groups.setdefault(section, parser.add_argument_group(section))
         truth = isinstance(key.default, bool)
         metavar = None if key.choices else "true|false" if truth else "X"
+        is_list = isinstance(key.default, tuple)
+        parse: Any = _truth if truth else key.inner if is_list else type(key.default)
         declared = ({key.name: key.default}, "")
         values, source = next(layer for layer in (*defaults, declared) if key.name in layer[0])
         default = _format_value(values[key.name]) or "none"
@@ -271,8 +273,8 @@ def add_flags(
         group.add_argument(
             key.flag, *aliases.get(key.name, ()), dest=key.name, default=None,
             metavar=key.item or metavar,
-            type=_parse(key), choices=key.choices or None,
-            nargs="*" if isinstance(key.default, tuple) else "?" if truth else None,
+            type=parse, choices=key.choices or None,
+            nargs="*" if is_list else "?" if truth else None,
             const=True if truth else None,
             help=f"{key.doc} (default: {default})".replace("%", "%%"),
         )  # fmt: skip
@@ -363,12 +365,6 @@ def _format_value(default: Any) -> str:  # noqa: ANN401 - of any type
     if isinstance(default, bool):
         return str(default).lower()
     return " ".join(map(str, default)) or "none" if isinstance(default, tuple) else f"{default}"
-
-
-def _parse(key: Key) -> Any:  # noqa: ANN401 - a function that reads a text
-    if isinstance(key.default, bool):
-        return _truth
-    return key.inner if isinstance(key.default, tuple) else type(key.default)
 
 
 def _truth(text: str) -> bool:

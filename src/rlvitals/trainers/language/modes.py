@@ -84,8 +84,14 @@ class ModesTrainer(GRPOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[Any]) -> dict[str, Any]:
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        signal = None if self._mode == GRPO_MODE else self._taught()
-        if signal is not None:
+        signal = None
+        if self._mode != GRPO_MODE:
+            compared = (
+                sample_weights.total(self._paid, self.reward_weights.to(self._paid.device))
+                if self._compared is None
+                else self._paid[:, self._compared]
+            )
+            signal = sample_weights.signal(self._mode, compared, self._signal)
             first = self.accelerator.process_index * len(inputs)
             mine = slice(first, first + len(inputs))  # this process's part of the batch
             out["advantages"] = signal.advantages[mine].to(out["advantages"].device)
@@ -103,13 +109,6 @@ class ModesTrainer(GRPOTrainer):
             paid = dict(zip(self.reward_func_names, columns, strict=True))
             self._on_batch(BatchResult(self.state.global_step, signal, paid))
         return out
-
-    def _taught(self) -> sample_weights.Signal:
-        if self._compared is None:
-            compared = sample_weights.total(self._paid, self.reward_weights.to(self._paid.device))
-        else:
-            compared = self._paid[:, self._compared]
-        return sample_weights.signal(self._mode, compared, self._signal)
 
     def _tokens(self, out: Mapping[str, Any], is_learned: torch.Tensor) -> torch.Tensor:
         """Count the tokens of the samples that are learned from, over all processes."""
