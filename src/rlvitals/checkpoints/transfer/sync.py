@@ -287,8 +287,13 @@ def _copy_logs(sync: _Sync, names: tuple[str, ...]) -> None:
     """Copy the files that differ; retry those that are rewritten meanwhile."""
     pieces = {name: sync.patience.call(partial(_read_piece, sync, name)) for name in names}
     new = {name: piece for name, piece in pieces.items() if piece is not None}
-    changed = {name: piece for name, piece in new.items() if not _has_copy(sync, piece)}
     versions = dict(sync.index.files)
+    changed = {
+        name: piece
+        for name, piece in new.items()
+        if versions.get(piece.name) != (_version_of(piece),)
+        or sync.sizes.get(piece.name) != piece.size
+    }
     # Rounds that were killed may have left any of the versions they announced.
     announced = {
         name: (*versions.get(name, (NO_VERSION,)), _version_of(new[name])) for name in changed
@@ -311,11 +316,6 @@ def _read_piece(sync: _Sync, name: str) -> Piece | None:
         return None  # gone since it was listed
 
 
-def _has_copy(sync: _Sync, piece: Piece) -> bool:
-    versions = sync.index.files.get(piece.name, ())
-    return versions == (_version_of(piece),) and sync.sizes.get(piece.name) == piece.size
-
-
 def _version_of(piece: Piece) -> Version:
     return Version(piece.size, piece.xxh3_128)
 
@@ -323,9 +323,11 @@ def _version_of(piece: Piece) -> Version:
 def _copy_log(sync: _Sync, piece: Piece) -> Piece | None:
     """Copy a file; return it as it was copied, or None if it kept changing."""
     previous = sync.index.files.get(piece.name, ())[:-1]
+    # Of a file of 1 MiB and more, only the new tail is copied.
     if (
         len(previous) == 1
-        and _can_append(sync, piece, previous[0])
+        and sync.sizes.get(piece.name) == previous[0].size
+        and 1 << 20 <= previous[0].size < piece.size
         and _append(sync, piece, previous[0])
     ):
         return piece
@@ -341,12 +343,6 @@ def _copy_log(sync: _Sync, piece: Piece) -> Piece | None:
             return piece
     sync.result.failed.append(f"{piece.name} was rewritten each time it was read: not copied")
     return None
-
-
-def _can_append(sync: _Sync, piece: Piece, previous: Version) -> bool:
-    size = sync.sizes.get(piece.name)
-    # Of a file of 1 MiB and more, only the new tail is copied.
-    return size == previous.size and 1 << 20 <= previous.size < piece.size
 
 
 def _append(sync: _Sync, piece: Piece, previous: Version) -> bool:
