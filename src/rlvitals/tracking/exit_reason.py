@@ -55,7 +55,9 @@ def read(run: Path, events: Iterable[Event], newest: int = 0) -> AttemptEnd:
     open_processes = tuple(_process(beat) for beat, end in ends if end is None)
     if failed:
         first, end = min(failed, key=lambda pair: pair[0].time)
-        return AttemptEnd(_add_rank(first, end, len(last)), open_processes, attempt)
+        if len(last) > 1:
+            end = replace(end, reason=f"rank {first.rank}: {end.reason}")
+        return AttemptEnd(end, open_processes, attempt)
     finished = [(beat, end) for beat, end in ends if end is not None]
     if open_processes or not finished:
         return AttemptEnd(None, open_processes, attempt)
@@ -76,14 +78,6 @@ def _is_failure(end: Ending) -> bool:
 
 def _is_interrupt(traceback: str) -> bool:
     return traceback.strip().rpartition("\n")[2].startswith("KeyboardInterrupt")
-
-
-def _add_rank(beat: Beat, end: Ending, ranks: int) -> Ending:
-    """Add the rank of the process to the reason, where there are several."""
-    if ranks == 1:
-        return end
-    reason = f"rank {beat.rank}: {end.reason}"
-    return Ending(end.exit_code, end.traceback, end.signal, end.step, reason)
 
 
 def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | None:
