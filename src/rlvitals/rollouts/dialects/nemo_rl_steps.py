@@ -28,7 +28,9 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
     if messages and isinstance(messages[0], Mapping):
         prompt, turns = split_prompt(to_turns(messages))
     else:
-        prompt, turns = to_text(messages[0] if messages else ""), _alternate(messages[1:])
+        prompt = to_text(messages[0] if messages else "")
+        roles = ("assistant", "user")  # an environment's answer is a user's message
+        turns = tuple(Turn(roles[n % 2], to_text(text)) for n, text in enumerate(messages[1:]))
     mask = numbers(_cell(record.get("token_loss_mask")))
     advantages = numbers(_cell(record.get("advantages")))
     generated = [value for value, trained in zip(advantages, mask, strict=False) if trained]
@@ -53,11 +55,6 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
 
 def _cell(value: object) -> object:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
-def _alternate(texts: Sequence[object]) -> tuple[Turn, ...]:
-    roles = ("assistant", "user")  # an environment's answer is a user's message
-    return tuple(Turn(roles[n % 2], to_text(text)) for n, text in enumerate(texts))
 
 
 def _trainable_values(values: object, mask: Sequence[float]) -> tuple[float, ...]:
