@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -23,9 +22,6 @@ from rlvitals.tracking import clock
 from rlvitals.views import lists, phrases
 from rlvitals.views.console import grid
 from rlvitals.views.sparkline import sparkline
-
-if TYPE_CHECKING:  # it loads what records a run
-    from rlvitals.tracking.spool import UploadCost
 
 BAR_COLUMNS = 40
 STATE_COLOURS: Mapping[str, str] = {
@@ -152,16 +148,12 @@ def _fact_rows(standing: Standing) -> Iterator[tuple[str, str]]:
         yield "chunks", f"{progress.completed_chunks} of {total} done"
     if progress is not None and progress.damage:
         yield "progress", progress.damage
-    if standing.upload is not None:
-        yield "bucket", _upload(standing.upload)
-
-
-def _upload(cost: "UploadCost") -> str:
-    """Return what a bucket has cost so far, and what it lacks."""
-    text = f"{format_bytes(cost.sent)} sent in {cost.writes:,} write requests, {cost.reads:,} reads"
-    if cost.unsent:
-        text += f"; {format_bytes(cost.unsent)} wait on this machine's disk"
-    return text + (f"; last try: {cost.error}" if cost.error else "")
+    if (cost := standing.upload) is not None:  # what a bucket has cost so far, and what it lacks
+        counts = f"{cost.writes:,} write requests, {cost.reads:,} reads"
+        text = f"{format_bytes(cost.sent)} sent in {counts}"
+        if cost.unsent:
+            text += f"; {format_bytes(cost.unsent)} wait on this machine's disk"
+        yield "bucket", text + (f"; last try: {cost.error}" if cost.error else "")
 
 
 def checkpoint(inspection: Inspection) -> str:

@@ -83,7 +83,11 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
         step = f"step {trace.last_step:,}"
         if trace.budget is not None:
             step += f" of {trace.budget.steps:,}"
-        texts = [run.state, *_outcome_texts(trace), step, phrases.counts(diagnosis)]
+        metric = verdict_trend(trace).metric
+        series = trace.numbers(metric) if metric else None
+        texts = [run.state, step, phrases.counts(diagnosis)]
+        if series is not None:
+            texts.insert(1, f"{label(metric)} {phrases.number(float(series.values[-1]))}")
     name = set_cell_size(_middle_cut(run.name, width), width)
     line = Text.assemble((f" {badge:<9} ", f"bold {colour}".strip()), name)
     for number, text in enumerate(texts):  # what the line has no room for is left out, not cut
@@ -92,14 +96,6 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
         line.append(f"  {text}")
     line.truncate(columns, overflow="ellipsis", pad=True)
     return line
-
-
-def _outcome_texts(trace: Trace) -> list[str]:
-    metric = verdict_trend(trace).metric
-    series = trace.numbers(metric) if metric else None
-    if series is None:
-        return []
-    return [f"{label(metric)} {phrases.number(float(series.values[-1]))}"]
 
 
 def _details(run: WatchedRun, columns: int, rows: int) -> list[Text]:
