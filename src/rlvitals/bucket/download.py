@@ -79,10 +79,20 @@ def _update(
         _empty(folder)
         state, changed = _State(), set(nodes)
     (folder / NODE_FOLDER).mkdir(exist_ok=True)
-    _restore_events(folder, state)
+    # Cut off the lines that an interrupted look has appended.
+    with suppress(FileNotFoundError):
+        os.truncate(folder / EVENTS_FILE, state.events)
     for node in sorted(changed, key=lambda node: (_first_attempt(nodes[node]), node)):
         _Copier(store, folder, state, nodes[node]).copy()
-    _remove_unlisted(folder, nodes)
+    # Block files that no manifest lists any more were packed.
+    listed = {
+        manifests.reader_name(file, node.attempts)
+        for node in nodes.values()
+        for file in (*node.growing, *node.rewritten)
+    }
+    for path in (folder / "blocks").glob("*.rlv"):
+        if f"blocks/{path.name}" not in listed:
+            path.unlink()
     _write_run_file(folder, nodes)
     for node in changed:
         with atomic_write(folder / NODE_FOLDER / f"{node}.json") as file:
@@ -240,24 +250,6 @@ def _batches(
         total += end - start
     if batch:
         yield batch
-
-
-def _restore_events(folder: Path, state: _State) -> None:
-    """Cut off the lines that an interrupted look has appended."""
-    with suppress(FileNotFoundError):
-        os.truncate(folder / EVENTS_FILE, state.events)
-
-
-def _remove_unlisted(folder: Path, nodes: Mapping[str, Manifest]) -> None:
-    """Delete block files that no manifest lists any more: they were packed."""
-    listed = {
-        manifests.reader_name(file, node.attempts)
-        for node in nodes.values()
-        for file in (*node.growing, *node.rewritten)
-    }
-    for path in (folder / "blocks").glob("*.rlv"):
-        if f"blocks/{path.name}" not in listed:
-            path.unlink()
 
 
 def _write_run_file(folder: Path, nodes: Mapping[str, Manifest]) -> None:

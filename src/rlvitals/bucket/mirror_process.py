@@ -65,7 +65,11 @@ class Mirror:
         self.save_checkpoints(wait=True)
         self._is_done = True
         self._write_state()
-        is_complete = self._wait_for_exit()
+        # Processes write their exit codes last.
+        deadline = clock.monotonic() + 30.0  # seconds, for the exit codes of the run's processes
+        while self._has_process() and clock.monotonic() < deadline:
+            clock.sleep(WRITER_CHECK_SECONDS)
+        is_complete = self.upload(closing=True)
         if is_complete and not self._has_process():
             self.remove_spool()
         return is_complete
@@ -133,13 +137,6 @@ class Mirror:
                 self.error = f"checkpoints: {'; '.join(result.failed)}"
         except Exception as error:  # noqa: BLE001 - the next round tries again
             self.error = f"checkpoints: {redact.text(str(error)) or type(error).__name__}"
-
-    def _wait_for_exit(self) -> bool:
-        """Upload the exit codes, which processes write last."""
-        deadline = clock.monotonic() + 30.0  # seconds, for the exit codes of the run's processes
-        while self._has_process() and clock.monotonic() < deadline:
-            clock.sleep(WRITER_CHECK_SECONDS)
-        return self.upload(closing=True)
 
     def remove_spool(self) -> None:
         """Delete what waited for the bucket in this machine's cache; a user's own folder stays."""

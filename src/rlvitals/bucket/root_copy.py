@@ -65,7 +65,12 @@ def copy_root(store: ObjectStore, folder: Path, show: Show) -> bool:
     copy_runs(store, folder, sorted(open_runs), show)
     for run, entry in open_runs.items():
         entry.is_complete = _has_all(folder / run)
-    _write_state(folder, shards)
+    with atomic_write(folder / ".runs.json") as file:
+        record = {
+            name: (shard.version, {run: astuple(state) for run, state in shard.runs.items()})
+            for name, shard in shards.items()
+        }
+        file.write(json.dumps(record).encode())
     return any(shard.runs for shard in shards.values())
 
 
@@ -119,15 +124,6 @@ def _read_state(folder: Path) -> dict[str, _Shard]:
             for name, (version, runs) in record.items()
         }
     return {}
-
-
-def _write_state(folder: Path, shards: Mapping[str, _Shard]) -> None:
-    with atomic_write(folder / ".runs.json") as file:
-        record = {
-            name: (shard.version, {run: astuple(state) for run, state in shard.runs.items()})
-            for name, shard in shards.items()
-        }
-        file.write(json.dumps(record).encode())
 
 
 def find_folders(names: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ leaves half of begins under another name, and readers count what two names hold 
 are not this package's stay.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,7 +32,11 @@ def remove(folder: Path, store: ObjectStore) -> int:
     bucket lacks a byte, of a checkpoint too. Raises OSError, errors of the store's back-end.
     """
     with safe_files.lock(folder):
-        if _must_stay(folder):
+        if (
+            run_index.read_status(folder) != "finished"
+            or tail_index.has_writer(folder)
+            or any(map(holds.applies, (folder, *naming.find_checkpoints(folder).values())))
+        ):
             return 0
         for _ in recovery.recover(folder):  # what an earlier, killed call has left
             pass
@@ -47,23 +51,12 @@ def remove(folder: Path, store: ObjectStore) -> int:
         for step in reversed(checkpoints):
             recovery.delete_checkpoint(folder, checkpoints[step])
         names = (uploader.NODE_FILE, UPLOAD_STATE_FILE, RUN_COPY, naming.LATEST_FILE)
-        for path in (*(folder / name for name in names), *_beats(folder)):
+        beats = (folder / "life").glob("*.beat")
+        for path in (*(folder / name for name in names), *beats):
             path.unlink(missing_ok=True)
         for file in reversed(files):  # run.json last: it names the attempts
             (folder / file).unlink()
     return size
-
-
-def _must_stay(folder: Path) -> bool:
-    return (
-        run_index.read_status(folder) != "finished"
-        or tail_index.has_writer(folder)
-        or any(map(holds.applies, (folder, *naming.find_checkpoints(folder).values())))
-    )
-
-
-def _beats(folder: Path) -> Iterator[Path]:
-    yield from (folder / "life").glob("*.beat")
 
 
 def _confirms_all(folder: Path, files: tuple[str, ...], store: ObjectStore) -> bool:

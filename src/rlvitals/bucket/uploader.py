@@ -85,7 +85,15 @@ class Uploader:
         is_new = bool(segment.data) or self._forget_packed()
         is_closed = closing and is_all
         if is_new or self.manifest.closed != is_closed:
-            self._commit_segment(segment, closed=is_closed)
+            name = segment.name(self.node, self.manifest.sequence + 1)
+            if segment.data:
+                with suppress(Conflict):  # the same bytes: an earlier try got through
+                    self.store.create(name, bytes(segment.data))
+            growing = {file: Piece(*_with(name, item)) for file, item in segment.growing.items()}
+            rewritten = {
+                file: Piece(*_with(name, item)) for file, item in segment.rewritten.items()
+            }
+            self._commit(replace(self.manifest.add(growing, rewritten), closed=is_closed))
             if self.conditions is not None and self.conditions.replace and self._loaded:
                 self._merge()
                 if self._loaded and self._has_garbage:
@@ -119,7 +127,10 @@ class Uploader:
     def _gather(self) -> tuple[_Segment, bool]:
         """Return the new complete bytes of the folder, and whether they are all there are."""
         segment, is_all = _Segment(), True
-        run_info = _read_about(self.folder)
+        try:
+            run_info = read_about(self.folder / RUN_FILE)
+        except UnreadableLog:
+            run_info = About()
         for file in iter_files(self.folder):
             if (attempt := manifests.local_attempt(file)) is not None:
                 self._claim(attempt, run_info)
@@ -222,15 +233,6 @@ class Uploader:
             if match and (name, version) in keys:
                 numbers.setdefault(keys[name, version], int(match["number"]))
         return numbers
-
-    def _commit_segment(self, segment: _Segment, *, closed: bool) -> None:
-        name = segment.name(self.node, self.manifest.sequence + 1)
-        if segment.data:
-            with suppress(Conflict):  # the same bytes: an earlier try got through
-                self.store.create(name, bytes(segment.data))
-        growing = {file: Piece(*_with(name, item)) for file, item in segment.growing.items()}
-        rewritten = {file: Piece(*_with(name, item)) for file, item in segment.rewritten.items()}
-        self._commit(replace(self.manifest.add(growing, rewritten), closed=closed))
 
     def _commit(self, new: Manifest) -> None:
         """Write the manifest where it is still the one that was read; else read it again."""
@@ -362,13 +364,6 @@ def _complete(file: str, data: bytes, start: int) -> int:
         if isinstance(item, Tail):
             end = item.offset
     return end - start
-
-
-def _read_about(folder: Path) -> About:
-    try:
-        return read_about(folder / RUN_FILE)
-    except UnreadableLog:
-        return About()
 
 
 def _attempt_key(number: int, run_info: About) -> str:

@@ -51,7 +51,12 @@ class AsyncWriter:
                 work()
             except BaseException as error:  # noqa: BLE001 - it is raised at the next call
                 self._error = error
-                self._tell(f"{name} was not saved: {_format_error(error)}")
+                problem = (
+                    error.problem
+                    if isinstance(error, VitalsError)
+                    else f"{type(error).__name__}: {error}"
+                )
+                self._tell(f"{name} was not saved: {problem}")
 
         self._thread = threading.Thread(target=run, name="rlvitals-checkpoint", daemon=True)
         _install_sigterm_handler()
@@ -75,10 +80,6 @@ class AsyncWriter:
         """Wait at most `timeout` seconds for the write; raise nothing."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
-
-
-def _format_error(error: BaseException) -> str:
-    return error.problem if isinstance(error, VitalsError) else f"{type(error).__name__}: {error}"
 
 
 def _join_all(seconds: float) -> bool:

@@ -84,7 +84,10 @@ def inspect(folder: Path, *, verify: bool = False, most: int = 0) -> Inspection:
 
     `verify`: read every byte. `most`: size, in bytes, up to which the chosen one is read anyway.
     """
-    run_info = _read_run_info(folder)
+    try:
+        run_info = read_about(folder / RUN_FILE)
+    except UnreadableLog:
+        run_info = None
     entries = [
         _inspect_folder(path, step, run_info, verify=verify)
         for step, path in naming.find_checkpoints(folder).items()
@@ -359,10 +362,3 @@ def _is_newer(entry: CheckpointStatus, choice: CheckpointStatus) -> bool:
     if entry.sealed is not None:
         return _sequence(entry) > _sequence(choice) and entry.state is not CheckpointState.STALE
     return entry.step > choice.step
-
-
-def _read_run_info(folder: Path) -> About | None:
-    try:
-        return read_about(folder / RUN_FILE)
-    except UnreadableLog:
-        return None

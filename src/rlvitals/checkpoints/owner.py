@@ -69,7 +69,21 @@ def find_owner(
             folder_or_run.note,
             str(getattr(folder_or_run, "mirror", "")),
         )
-    _check_folder(result.folder)
+    if result.folder.exists() and not result.folder.is_dir():
+        raise UsageError("the run's folder is a file", where=str(result.folder))
+    try:
+        make_folders(result.folder)
+        misplaced = naming.find_misplaced(result.folder)
+    except OSError as error:
+        problem = f"the run's folder cannot be made: {error.strerror}"
+        raise UsageError(problem, where=str(result.folder)) from None
+    if misplaced:
+        kind = "folder" if misplaced[0].is_dir() else "file"
+        raise UsageError(
+            f"{misplaced[0].name} is a {kind}: its name is taken by checkpoints",
+            where=str(misplaced[0]),
+            hint="move it away, or give another folder",
+        )
     return result
 
 
@@ -82,22 +96,3 @@ def check_writable(folder: Path) -> None:
 def print_stderr(text: str) -> None:
     """Print a message for the user, without control characters."""
     sys.stderr.write(f"rlvitals: {harmless(text)}\n")
-
-
-def _check_folder(folder: Path) -> None:
-    """Create the run folder, and check that its names are free. Raises UsageError."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError("the run's folder is a file", where=str(folder))
-    try:
-        make_folders(folder)
-        misplaced = naming.find_misplaced(folder)
-    except OSError as error:
-        problem = f"the run's folder cannot be made: {error.strerror}"
-        raise UsageError(problem, where=str(folder)) from None
-    if misplaced:
-        kind = "folder" if misplaced[0].is_dir() else "file"
-        raise UsageError(
-            f"{misplaced[0].name} is a {kind}: its name is taken by checkpoints",
-            where=str(misplaced[0]),
-            hint="move it away, or give another folder",
-        )

@@ -56,7 +56,10 @@ def save(folder: Path, content: Mapping[str, object]) -> None:
     if current is not None:
         _keep_copy(path, folder / PREVIOUS_PROGRESS_FILE)
     elif damage:
-        path.replace(_set_aside_path(path))
+        target, count = path.with_name(f"{path.name}.corrupt"), 1
+        while target.exists():
+            target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
+        path.replace(target)
     disk.replace_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
@@ -98,13 +101,6 @@ def _keep_copy(path: Path, copy: Path) -> None:
         temporary.replace(copy)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _set_aside_path(path: Path) -> Path:
-    target, count = path.with_name(f"{path.name}.corrupt"), 1
-    while target.exists():
-        target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
-    return target
 
 
 def _parse_float(text: str) -> float | None:

@@ -24,15 +24,24 @@ NUMERIC_PACKAGES = (
 
 def current_versions() -> dict[str, str]:
     """Return what this process computes with: versions, machine, threads."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        threads = str(torch.get_num_threads())
+    else:
+        threads = os.environ.get("OMP_NUM_THREADS", str(os.cpu_count()))
     versions = {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "host": naming.host_id(),
-        "threads": _thread_count(),
+        "threads": threads,
     }
     for name in NUMERIC_PACKAGES:
         if name in sys.modules:
-            versions[name] = _package_version(name)
+            version = getattr(sys.modules[name], "__version__", None)
+            if version is not None:
+                versions[name] = str(version)
+            else:
+                versions[name] = _installed_version(name) or "unknown"
     return versions
 
 
@@ -85,20 +94,6 @@ def _describe_world_sizes(saved: int, current: int) -> str:
     )
     by = f"{saved} process{'es' * (saved > 1)}, {current} go{'es' * (current == 1)} on"
     return f"it was saved by {by}: the data order changes, and {streams}"
-
-
-def _thread_count() -> str:
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        return str(torch.get_num_threads())
-    return os.environ.get("OMP_NUM_THREADS", str(os.cpu_count()))
-
-
-def _package_version(name: str) -> str:
-    version = getattr(sys.modules[name], "__version__", None)
-    if version is not None:
-        return str(version)
-    return _installed_version(name) or "unknown"
 
 
 def _installed_version(name: str) -> str:

@@ -98,20 +98,15 @@ def _find_checkpoint(
     require_resume: bool,
 ) -> str | None:
     with manifests.read_errors(owner.folder):
-        owner.id = _read_run_id(owner.folder)
+        try:
+            owner.id = read_about(owner.folder / RUN_FILE).id
+        except LostRun:
+            owner.id = ""
         checkpoints = _Resumable(owner, tell=tell)
         if not fresh:
             checkpoints.refuse_to_begin_over()
     resumed = checkpoints.restore(check, fresh=fresh, require_resume=require_resume)
     return None if resumed is None else str(resumed.folder)
-
-
-def _read_run_id(folder: Path) -> str:
-    """Return the id of the run recorded here; "" (any run) if it is lost."""
-    try:
-        return read_about(folder / RUN_FILE).id
-    except LostRun:
-        return ""
 
 
 class _CompleteCatalog(Catalog):

@@ -114,7 +114,13 @@ def _plan_thinning(
     file: BlockFile, rule: TierRule, age_s: float, steps: list[Step], obstacles: list[str]
 ) -> None:
     path = file.path.with_suffix(".packed.rlv")
-    if 0 < _count_buckets(file) <= rule.buckets:
+    # The buckets that the file was thinned to; 0 where it has all points.
+    if file.packed is None:
+        buckets = 0
+    else:
+        with PackedFile(file.packed) as packed:
+            buckets = max(map(len, packed.tiers.values()), default=0)
+    if 0 < buckets <= rule.buckets:
         return
     size, new_size = thin_file.estimate(file, rule.buckets)
     if new_size < size:
@@ -122,14 +128,6 @@ def _plan_thinning(
         steps.append(Step(path, "thin", size, new_size, reason, rule.buckets))
     elif size:
         obstacles.append(f"{path.name}: thinning saves less than half of {size:,} bytes")
-
-
-def _count_buckets(file: BlockFile) -> int:
-    """Return the buckets that a file was thinned to; 0 where it has all points."""
-    if file.packed is None:
-        return 0
-    with PackedFile(file.packed) as packed:
-        return max(map(len, packed.tiers.values()), default=0)
 
 
 def _plan_checkpoints(folder: Path, keep: int, steps: list[Step], obstacles: list[str]) -> None:

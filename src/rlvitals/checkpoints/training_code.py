@@ -97,14 +97,20 @@ class TrainingCode:
                     "code without a file (a notebook, -c)" if name == MAIN_MODULE else name
                 )
             elif file is None:
-                (missing if _has_folder(name, files) else hidden).append(name)
+                # Where its folder is there, the file was deleted.
+                has_folder = any((root / name).parent.is_dir() for root in _import_roots(files))
+                (missing if has_folder else hidden).append(name)
             elif not self._is_same(file, then):
                 changed.append(name)
         # What this process itself saved it saved before it loaded more of the same program.
         is_saved_here = dict(sealed) in self._recorded
         new = [name for name in files if name not in sealed and not is_saved_here]
         groups = ((changed, "changed"), (new, "{} new"), (missing, "{} gone"))
-        differs = tuple(_sentence(names, verb) for names, verb in groups if names)
+        differs = tuple(
+            f"{_join(names)} {verb.format('is' if len(names) == 1 else 'are')}"
+            for names, verb in groups
+            if names
+        )
         return Comparison(differs, (f"{_join(hidden)} cannot be compared",) if hidden else ())
 
     def _is_same(self, file: _File, then: str) -> bool:
@@ -190,7 +196,11 @@ def _modules(
     loaded: Iterable[tuple[str, ModuleType]],
 ) -> Iterator[tuple[str, Path | None, ModuleSpec | None]]:
     """Yield the training code of loaded modules: `__main__` first, each file once."""
-    places, paths = _library_folders(), set()
+    # The folders of the standard library, and of the commands of installed packages.
+    folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")]
+    if site.USER_BASE:
+        folders.append(f"{site.USER_BASE}/bin")
+    places, paths = tuple(_normalise_path(entry) for entry in folders if entry), set()
     for name, module in sorted(loaded, key=lambda pair: (pair[0] != MAIN_MODULE, pair[0])):
         spec = getattr(module, "__spec__", None)
         dotted = spec.name if spec is not None and name == MAIN_MODULE else name
@@ -202,7 +212,16 @@ def _modules(
         if path in paths or not _is_training_code(dotted, path, places):
             continue
         paths.add(path)
-        yield _file_name(dotted, path), path, spec
+        # From the import root on: the same on another machine.
+        segments = dotted.split(".")
+        if dotted in {MAIN_MODULE, "__mp_main__"}:
+            segments = [path.name]
+        elif path.stem == "__init__" or (len(segments) > 1 and path.parent.name == segments[-1]):
+            segments = [*segments, path.name]
+        else:
+            segments = [*segments[:-1], path.name]
+        file_name = "/".join(segments)
+        yield file_name, path, spec
 
 
 def _module_path(module: ModuleType) -> Path | None:
@@ -232,29 +251,9 @@ def _in_package_folder(path: Path, places: tuple[Path, ...]) -> bool:
     )
 
 
-def _library_folders() -> tuple[Path, ...]:
-    """Return the folders of the standard library, and of the commands of installed packages."""
-    result = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")]
-    if site.USER_BASE:
-        result.append(f"{site.USER_BASE}/bin")
-    return tuple(_normalise_path(entry) for entry in result if entry)
-
-
 def _normalise_path(path: str) -> Path:
     """Make a path absolute. Links stay: some installers link packages to a cache."""
     return Path(os.path.normpath(Path(path).absolute()))
-
-
-def _file_name(dotted: str, path: Path) -> str:
-    """Return a file's path from its import root on: the same on another machine."""
-    segments = dotted.split(".")
-    if dotted in {MAIN_MODULE, "__mp_main__"}:
-        segments = [path.name]
-    elif path.stem == "__init__" or (len(segments) > 1 and path.parent.name == segments[-1]):
-        segments = [*segments, path.name]
-    else:
-        segments = [*segments[:-1], path.name]
-    return "/".join(segments)
 
 
 def _make_file(path: Path | None, spec: ModuleSpec | None) -> _File:
@@ -286,11 +285,6 @@ def _find_file(name: str, files: Mapping[str, _File]) -> _File | None:
     return next((_make_file(path, None) for path in paths if path.is_file()), None)
 
 
-def _has_folder(name: str, files: Mapping[str, _File]) -> bool:
-    """Return whether the folder of a file exists: then the file was deleted."""
-    return any((root / name).parent.is_dir() for root in _import_roots(files))
-
-
 def _import_roots(files: Mapping[str, _File]) -> list[Path]:
     """Return the folders that training code is imported from."""
     result = [Path(entry or ".") for entry in sys.path]
@@ -298,10 +292,6 @@ def _import_roots(files: Mapping[str, _File]) -> list[Path]:
         if file.path is not None:
             result.append(file.path.parents[name.count("/")])
     return list(dict.fromkeys(result))
-
-
-def _sentence(names: list[str], verb: str) -> str:
-    return f"{_join(names)} {verb.format('is' if len(names) == 1 else 'are')}"
 
 
 def _join(names: Iterable[str]) -> str:

@@ -14,14 +14,10 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError
-
-if TYPE_CHECKING:
-    from rlvitals.storage.run_folder import RunFolder
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -56,7 +52,12 @@ def run(args: Namespace) -> int:
             f"a factor of {args.factor:g} does not lower the rate", where="--factor", hint="0.5"
         )
     if args.what == "kill":
-        return _kill(folder, args.grace)
+        from rlvitals.intervene import kill
+
+        signals = kill.kill(folder, args.grace)
+        for pid, signal_name in signals.items():
+            print(f"process {pid} of {folder.about.name} ended after {signal_name}")
+        return 0
     facts = {"factor": args.factor} if args.what == "lower-rate" else {}
     requests.ask(folder.path, args.what, **facts)
     doing = {
@@ -69,15 +70,6 @@ def run(args: Namespace) -> int:
         "that calls no run.requests(), as under `rlvitals run`, goes on: `rlvitals ask RUN kill` "
         "ends it."
     )
-    return 0
-
-
-def _kill(folder: "RunFolder", grace_s: float) -> int:
-    from rlvitals.intervene import kill
-
-    signals = kill.kill(folder, grace_s)
-    for pid, signal_name in signals.items():
-        print(f"process {pid} of {folder.about.name} ended after {signal_name}")
     return 0
 
 

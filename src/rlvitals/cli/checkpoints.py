@@ -18,14 +18,10 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage.missing_path import missing_path
-
-if TYPE_CHECKING:
-    from rlvitals.checkpoints.inspect_run import Inspection
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,14 +34,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """List the checkpoints; exit with 0 if a resume is safe."""
-    from rlvitals.checkpoints import inspect_run
+    # The path may be that of one of its checkpoints.
+    from rlvitals.checkpoints import inspect_run, naming
     from rlvitals.views import checkpoints as view
     from rlvitals.views import json_view
     from rlvitals.views.console import emit
 
-    folder = _folder(args.run)
+    if not args.run.exists():
+        raise missing_path(args.run)
+    if not args.run.is_dir():
+        problem = "a file, not a run's folder"
+        raise UnreadableLog(problem, where=str(args.run), hint=f"rlvitals doctor {args.run}")
+    folder = naming.run_of(args.run)
     if args.seal:
-        _seal(folder)
+        from rlvitals.checkpoints.huggingface_folder import adopt
+        from rlvitals.checkpoints.manifest import read_errors
+
+        with read_errors(folder):
+            adopt(folder)
     try:
         inspection = inspect_run.inspect(folder, verify=args.verify)
     except OSError as error:
@@ -60,37 +66,8 @@ def run(args: Namespace) -> int:
         print(json_view.document({"run": folder.resolve().name, **view.facts(inspection, differs)}))
     else:
         emit(view.table(inspection, differs))
-    return _code(inspection)
-
-
-def _folder(path: Path) -> Path:
-    """Return the run's folder for a path to it or to one of its checkpoints.
-
-    Raises UnreadableLog where there is no folder.
-    """
-    from rlvitals.checkpoints import naming
-
-    if not path.exists():
-        raise missing_path(path)
-    if not path.is_dir():
-        problem = "a file, not a run's folder"
-        raise UnreadableLog(problem, where=str(path), hint=f"rlvitals doctor {path}")
-    return naming.run_of(path)
-
-
-def _seal(folder: Path) -> None:
-    from rlvitals.checkpoints.huggingface_folder import adopt
-    from rlvitals.checkpoints.manifest import read_errors
-
-    with read_errors(folder):
-        adopt(folder)
-
-
-def _code(inspection: "Inspection") -> int:
-    from rlvitals.checkpoints.inspect_run import CheckpointState
-
-    is_damaged = inspection.some(CheckpointState.DAMAGED) or inspection.some(
-        CheckpointState.UNREADABLE
+    is_damaged = inspection.some(inspect_run.CheckpointState.DAMAGED) or inspection.some(
+        inspect_run.CheckpointState.UNREADABLE
     )
     return EXIT_PROBLEM if inspection.taken is None or is_damaged else EXIT_OK
 

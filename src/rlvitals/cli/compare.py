@@ -110,23 +110,21 @@ def run(args: Namespace) -> int:
     if args.output_dir is not None:
         picture_folder.check(flags.settings_for(args.paths[0], args).plot)
     if gate is not None:
-        _refuse_flags(args)
+        # A gate sets these itself.
+        if len(args.paths) != 2:  # a baseline and a candidate
+            raise UsageError(
+                f"a gate is asked of 2 paths, not {len(args.paths)}",
+                where="--gate",
+                hint="rlvitals compare BASELINE CANDIDATE --gate='...'",
+            )
+        for flag in ("by", "metric", "at", "level"):
+            if getattr(args, flag):
+                hint = "--gate 'return no worse than 5 % of baseline at best'"
+                raise UsageError(
+                    f"a gate says itself what --{flag} says", where="--gate", hint=hint
+                )
     members = _members(args)
     return _compare(args, members) if gate is None else _gate(args, gate, members)
-
-
-def _refuse_flags(args: Namespace) -> None:
-    """Refuse flags that the text of a gate sets itself. Raises UsageError."""
-    if len(args.paths) != 2:  # a baseline and a candidate
-        raise UsageError(
-            f"a gate is asked of 2 paths, not {len(args.paths)}",
-            where="--gate",
-            hint="rlvitals compare BASELINE CANDIDATE --gate='...'",
-        )
-    for flag in ("by", "metric", "at", "level"):
-        if getattr(args, flag):
-            hint = "--gate 'return no worse than 5 % of baseline at best'"
-            raise UsageError(f"a gate says itself what --{flag} says", where="--gate", hint=hint)
 
 
 def _members(args: Namespace) -> "list[list[Member]]":

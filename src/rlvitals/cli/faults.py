@@ -94,7 +94,12 @@ def run(args: Namespace) -> int:
     if args.what == "replay":
         bench.watch(args.folder, args.jobs, args.split, args.every, print)
         return 0
-    _check_options(args)
+    # Not every tier has each split and table.
+    _, splits, tables = TIERS[args.tier]
+    for names, allowed in (((args.split,), splits), (args.by, tables)):
+        for name in set(names) - set(allowed):
+            hint = f"tier {args.tier} has {', '.join(allowed)}"
+            raise UsageError(f"tier {args.tier} has no {name}", hint=hint)
     if args.ray is not None:
         args.jobs = args.ray
     return (_score_tasks if args.tier == 1 else _score_worlds)(args)
@@ -112,15 +117,6 @@ def _score_tasks(args: Namespace) -> int:
     else:
         bench.show(args.folder, args.jobs, args.split, tuple(args.by), print)
     return 0
-
-
-def _check_options(args: Namespace) -> None:
-    """Raise UsageError for a split or a table that the tier does not have."""
-    _, splits, tables = TIERS[args.tier]
-    for names, allowed in (((args.split,), splits), (args.by, tables)):
-        for name in set(names) - set(allowed):
-            hint = f"tier {args.tier} has {', '.join(allowed)}"
-            raise UsageError(f"tier {args.tier} has no {name}", hint=hint)
 
 
 def _score_worlds(args: Namespace) -> int:

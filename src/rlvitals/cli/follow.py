@@ -102,7 +102,12 @@ def run(args: Namespace) -> int:
             _clear()
             raise
     fail_on = next(iter(settings.values())).diagnose.fail_on
-    return diagnose.worst(_codes(watch, fail_on))
+    return diagnose.worst(
+        [
+            EXIT_UNDECIDED if run.diagnosis is None else diagnose.code(run.diagnosis, fail_on)
+            for run in watch.unique_runs
+        ]
+    )
 
 
 def local_copy(path: Path, *, once: bool) -> Path:
@@ -175,13 +180,6 @@ def _ask_stops(changes: "Iterable[Change]", watch: "Watch") -> "Iterator[Change]
             except UsageError:  # it has ended since it was judged
                 continue
             sys.stderr.write(f"{harmless(change.run)} is asked to stop: {harmless(reason)}\n")
-
-
-def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
-    return [
-        EXIT_UNDECIDED if run.diagnosis is None else diagnose.code(run.diagnosis, fail_on)
-        for run in watch.unique_runs
-    ]
 
 
 def make_judge(settings: Settings) -> "Judge":

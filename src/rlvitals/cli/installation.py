@@ -33,17 +33,13 @@ def lines() -> list[str]:
         f"{platform.system()} {platform.release()}, {platform.machine()}",
     ]
     for name, use, extra in PACKAGES:
-        version = _version(name)
+        # Of a distribution without metadata, that it is there.
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            full = name.removesuffix("-skinny")  # MLflow comes in two sizes
+            version = "installed" if find_spec(full) else ""
         package = f'"rlvitals[{extra}]"' if extra else name
         text = version or f"absent: pip install {package}"
         rows.append(f"{name} {text} ({use})")
     return rows
-
-
-def _version(name: str) -> str:
-    """Return a distribution's version; of one without metadata, that it is there."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        full = name.removesuffix("-skinny")  # MLflow comes in two sizes
-        return "installed" if find_spec(full) else ""

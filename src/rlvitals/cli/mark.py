@@ -60,9 +60,15 @@ def run(args: Namespace) -> int:
             f"{len(exported)} marks are in {args.export}: labels and what the rules said, no data."
         )
         return EXIT_OK
+    if args.healthy:
+        label = "healthy"
+    elif args.broken is not None:
+        label = f"broken: {args.broken}"
+    else:
+        label = f"wrong: {args.wrong}"
     for each, diagnosis in _diagnoses(args):
         path = marks.write(each, _mark(args, each, diagnosis))
-        print(f"{each.name} is marked {_label_text(args)}, in {path}")
+        print(f"{each.name} is marked {label}, in {path}")
     return EXIT_OK
 
 
@@ -92,12 +98,6 @@ def _mark(args: Namespace, each: "Run", diagnosis: "Diagnosis") -> "Mark":
             hint=nearest(args.wrong, names) or f"it has {', '.join(names) or 'none'}",
         )
     return Mark("wrong", args.wrong, features(diagnosis))
-
-
-def _label_text(args: Namespace) -> str:
-    if args.healthy:
-        return "healthy"
-    return f"broken: {args.broken}" if args.broken is not None else f"wrong: {args.wrong}"
 
 
 COMMAND = Command("mark", __doc__, add_arguments, run)

@@ -33,7 +33,21 @@ def run(args: Namespace) -> int:
         raise UsageError("which run?", where="rlvitals metrics", hint="rlvitals metrics PATH")
     if args.path is None:
         return _list_catalogue(args.framework)
-    return _list_run(args)
+    from rlvitals.diagnosis import load
+    from rlvitals.views import json_view, lists
+    from rlvitals.views.console import emit
+
+    options = load.run_overrides(flags.settings_for(args.path, args))
+    runs = load.runs(args.path)
+    for run in runs:
+        trace = load.load(run, options)
+        if args.json:
+            print(json_view.trace(trace))
+        else:
+            if len(runs) > 1:
+                emit(lists.heading(run.name))
+            emit(lists.run(trace, unmapped_only=args.unmapped))
+    return 0
 
 
 def _list_catalogue(framework: str | None) -> int:
@@ -52,24 +66,6 @@ def _list_catalogue(framework: str | None) -> int:
         hint = nearest(framework, frameworks) or f"one of {', '.join(frameworks)}"
         raise UsageError(f"no framework is called {framework!r}", where="--framework", hint=hint)
     emit(lists.framework(table))
-    return 0
-
-
-def _list_run(args: Namespace) -> int:
-    from rlvitals.diagnosis import load
-    from rlvitals.views import json_view, lists
-    from rlvitals.views.console import emit
-
-    options = load.run_overrides(flags.settings_for(args.path, args))
-    runs = load.runs(args.path)
-    for run in runs:
-        trace = load.load(run, options)
-        if args.json:
-            print(json_view.trace(trace))
-        else:
-            if len(runs) > 1:
-                emit(lists.heading(run.name))
-            emit(lists.run(trace, unmapped_only=args.unmapped))
     return 0
 
 

@@ -93,7 +93,11 @@ def run(args: Namespace) -> int:
     groups = [tuple(subjects)] if together else [(subject,) for subject in subjects]
     missed = False
     for group in groups:
-        folder = args.output_dir if together else args.output_dir / _file_name(group[0].label)
+        folder = args.output_dir
+        if not together:  # the run's label is a safe folder name then
+            label = group[0].label
+            name = "".join(c if c.isalnum() or c in "-_.=+ " else "_" for c in label)
+            folder /= name.strip(". ") or "run"
         file_names, lacking = _draw(figures, group, folder, plot_settings)
         missed |= not file_names or bool(args.pictures and lacking)
         _print_files(folder, file_names, lacking, group, is_selection=bool(args.pictures))
@@ -192,11 +196,6 @@ def _write(path: Path, text: str) -> None:
 
     with atomic_write(path) as file:
         file.write(f"{text}\n".encode())
-
-
-def _file_name(label: str) -> str:
-    """Return a safe folder name for a run's label."""
-    return "".join(c if c.isalnum() or c in "-_.=+ " else "_" for c in label).strip(". ") or "run"
 
 
 COMMAND = Command("plot", __doc__, add_arguments, run)

@@ -92,7 +92,11 @@ def run(args: Namespace) -> int:
         printed.remove(folder)
     elif _has_numbers(printed.file_in(folder)):
         folders = [folder]
-        _print_exit_code(printed.file_in(folder), code)
+        # A person's own stop is no failure.
+        file = printed.file_in(folder)
+        if code not in {-signal.SIGINT, -signal.SIGTERM, 130, 143}:
+            with suppress(OSError), file.open("a", encoding="utf-8") as lines:
+                lines.write(f"rlvitals: the command ended with exit code {code}\n")
         sys.stderr.write(f"rlvitals: no tracker was called: {path} holds what was printed\n")
     else:
         sys.stderr.write(
@@ -106,13 +110,6 @@ def run(args: Namespace) -> int:
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")
     return command.end_like(code)
-
-
-def _print_exit_code(file: Path, code: int) -> None:
-    """Add how the command ended to what it printed; a person's own stop is no failure."""
-    if code not in {-signal.SIGINT, -signal.SIGTERM, 130, 143}:
-        with suppress(OSError), file.open("a", encoding="utf-8") as lines:
-            lines.write(f"rlvitals: the command ended with exit code {code}\n")
 
 
 def _default_name(arguments: Sequence[str]) -> str:

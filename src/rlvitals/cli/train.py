@@ -49,7 +49,13 @@ def run(args: Namespace) -> int:
     trainer, options = read(args.algorithm, args.options)
     config = trainer.configure(args.algorithm, options)
     if options["write_config"]:
-        return _write_config(config, options["write_config"])
+        from rlvitals.trainers import schema
+
+        file = options["write_config"]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(schema.text(config), encoding="utf-8")
+        print(file)
+        return 0
     if options.get("plan"):
         from rlvitals.cli import training_plan
 
@@ -124,15 +130,6 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
     )
     trainer.add_flags(parser, algorithm, options)
     return parser
-
-
-def _write_config(config: Any, file: Path) -> int:  # noqa: ANN401 - any trainer's settings
-    from rlvitals.trainers import schema
-
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(schema.text(config), encoding="utf-8")
-    print(file)
-    return 0
 
 
 def _draw_plots(run: Path, folder: str) -> int:

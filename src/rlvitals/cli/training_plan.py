@@ -1,7 +1,6 @@
 """Print the estimated memory and time of a training: `rlvitals train grpo --plan`."""
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,13 +27,8 @@ def show(plan: "Plan", *, as_json: bool) -> None:
             for phase in plan.phases]  # fmt: skip
     rows.append(("an update", span(plan.seconds), "", f"{size(plan.memory)} at its peak"))
     emit(columns(["phase", "time", "GFLOP", "memory at its peak"], rows))
-    print("\n" + "\n".join(_lines(plan)))
-
-
-def _lines(plan: "Plan") -> Iterator[str]:
-    yield "Assumed:"
-    yield from (f"- {line}." for line in plan.assumptions)
-    yield from (f"warning: {line}" for line in plan.warnings)
+    warnings = (f"warning: {line}" for line in plan.warnings)
+    print("\n" + "\n".join(["Assumed:", *(f"- {line}." for line in plan.assumptions), *warnings]))
 
 
 def size(count: float) -> str:

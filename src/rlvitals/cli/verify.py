@@ -14,14 +14,10 @@ examples:
 """
 
 from argparse import Namespace
-from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 from rlvitals.errors import quantity
-
-if TYPE_CHECKING:
-    from rlvitals.storage.verify import Report
 
 
 def run(args: Namespace) -> int:
@@ -42,19 +38,17 @@ def run(args: Namespace) -> int:
         counts = f"{quantity(blocks, 'block')}, {quantity(rows, 'row')}, {quantity(size, 'byte')}"
         print(f"{folder}: {summary}: {counts}")
         for report in reports:
-            _print_report(report)
+            if report.problem:
+                print(f"  {report.name}: cannot be read: {report.problem}")
+            for damage in report.damage:
+                print(f"  {report.name}: {damage}")
+            if report.torn:
+                reason = "being written" if report.growing else "not flushed when its process ended"
+                print(
+                    f"  {report.name}: the last {report.torn:,} bytes are no whole block: {reason}"
+                )
         code = EXIT_PROBLEM if damaged else code
     return code
-
-
-def _print_report(report: "Report") -> None:
-    if report.problem:
-        print(f"  {report.name}: cannot be read: {report.problem}")
-    for damage in report.damage:
-        print(f"  {report.name}: {damage}")
-    if report.torn:
-        reason = "being written" if report.growing else "not flushed when its process ended"
-        print(f"  {report.name}: the last {report.torn:,} bytes are no whole block: {reason}")
 
 
 COMMAND = Command("verify", __doc__, flags.add_run_path, run)

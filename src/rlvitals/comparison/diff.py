@@ -77,10 +77,25 @@ def diff_runs(first: Trace, second: Trace, facts: tuple[Facts, Facts] = ({}, {})
         key=lambda p: (_is_performance(p), p.step is None, p.step or 0, -abs(p.size), p.metric)
     )
     training_partings = [parting for parting in partings if not _is_performance(parting)]
+    # Count the differences and name the first divergence.
+    counts = {area: sum(difference.area == area for difference in changed) for area in AREA_NOUNS}
+    phrases = [f"{n} {AREA_NOUNS[area][n > 1]}" for area, n in counts.items() if n]
+    if any(difference.area == "seed" for difference in changed):
+        phrases.append("the seed")
+    differences_text = (
+        f"they differ in {', '.join(phrases)}" if phrases else "nothing that was recorded differs"
+    )
+    diverged = [divergence for divergence in training_partings if divergence.step is not None]
+    if not diverged:
+        sentence = f"{differences_text}; no metric parts beyond noise"
+    else:
+        sentence = (
+            f"{differences_text}; {diverged[0].metric} parts first, at step {diverged[0].step:,}"
+        )
     return RunDiff(
         first=first.name,
         second=second.name,
-        sentence=_format_sentence(changed, training_partings),
+        sentence=sentence,
         changed=changed,
         partings=tuple(partings),
         suggests=tuple(_suggest((first, second), changed, training_partings)),
@@ -179,21 +194,6 @@ def _diff_environment(first_facts: Facts, second_facts: Facts) -> Iterator[Diffe
                 yield _difference(area, key, first, second)
 
 
-def _format_sentence(changed: Sequence[Difference], partings: Sequence[Divergence]) -> str:
-    """Return the sentence that counts the differences and names the first divergence."""
-    counts = {area: sum(difference.area == area for difference in changed) for area in AREA_NOUNS}
-    phrases = [f"{n} {AREA_NOUNS[area][n > 1]}" for area, n in counts.items() if n]
-    if any(difference.area == "seed" for difference in changed):
-        phrases.append("the seed")
-    differences_text = (
-        f"they differ in {', '.join(phrases)}" if phrases else "nothing that was recorded differs"
-    )
-    diverged = [divergence for divergence in partings if divergence.step is not None]
-    if not diverged:
-        return f"{differences_text}; no metric parts beyond noise"
-    return f"{differences_text}; {diverged[0].metric} parts first, at step {diverged[0].step:,}"
-
-
 def _suggest(
     runs: tuple[Trace, Trace], changed: Sequence[Difference], partings: Sequence[Divergence]
 ) -> Iterator[str]:
@@ -207,7 +207,19 @@ def _suggest(
         cause = "what differs took effect" if settings else "something not repeatable came in"
         yield f"they are the same to the last digit before step {unequal_step:,}: {cause} there"
     if diverged:
-        yield from _suggest_settings(diverged, settings)
+        # Changed settings that are known to move the first diverging metrics.
+        first_step = diverged[0].step or 0
+        first_metrics = [
+            divergence.metric for divergence in diverged if divergence.step == first_step
+        ]
+        for key in settings:
+            affected = [
+                name
+                for name in first_metrics
+                if name.startswith(METRICS_BY_SETTING.get(key, ("\0",)))
+            ]
+            if affected:
+                yield f"{key} differs, and is known to move {', '.join(affected)}"
     if diverged and not settings:
         yield from _suggest_other_areas(changed)
     yield from _suggest_by_outcome(diverged, partings)
@@ -232,18 +244,6 @@ def _suggest_by_outcome(
         yield f"{first} parted before {outcome} did: the cause is upstream of it"
     elif diverged and comparable and not outcomes:
         yield "the outcome does not part: the difference does not matter yet, or not at all"
-
-
-def _suggest_settings(diverged: Sequence[Divergence], settings: Sequence[str]) -> Iterator[str]:
-    """Yield the changed settings that are known to move the first diverging metrics."""
-    first_step = diverged[0].step or 0
-    first_metrics = [divergence.metric for divergence in diverged if divergence.step == first_step]
-    for key in settings:
-        affected = [
-            name for name in first_metrics if name.startswith(METRICS_BY_SETTING.get(key, ("\0",)))
-        ]
-        if affected:
-            yield f"{key} differs, and is known to move {', '.join(affected)}"
 
 
 def _suggest_other_areas(changed: Sequence[Difference]) -> Iterator[str]:

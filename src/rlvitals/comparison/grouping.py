@@ -73,12 +73,24 @@ def groups(members: Sequence[Member], by: Sequence[str] = ()) -> tuple[RunGroup,
         groups_by_values.setdefault(tuple(_value(member, key) for key in group_keys), []).append(
             member
         )
-    label_keys = _select_label_keys(group_keys, list(groups_by_values))
+    # The settings that distinguish the groups, most distinctive first.
+    rows = list(groups_by_values)
+    order = _order_by_meaning(group_keys)
+    label_keys: list[str] = []
+    group_count = 1
+    while group_count < len(rows):
+        counts = {key: _count_distinct(group_keys, rows, [*label_keys, key]) for key in order}
+        best_key = max(order, key=lambda key: counts[key])
+        label_keys, group_count = [*label_keys, best_key], counts[best_key]
     if PATH_KEY not in label_keys:  # a path says what the user compares
         label_keys += [key for key in _order_by_meaning(group_keys) if key not in label_keys]
-    labels = _number_duplicates(
-        [_label(group_keys, values, label_keys) for values in groups_by_values]
-    )
+    # Labels may be equal after truncation.
+    group_labels = [_label(group_keys, values, label_keys) for values in groups_by_values]
+    label_counts = Counter(group_labels)
+    labels = [
+        f"{label} ({group_labels[: i + 1].count(label)})" if label_counts[label] > 1 else label
+        for i, label in enumerate(group_labels)
+    ]
     return tuple(
         RunGroup(label, dict(zip(group_keys, values, strict=True)), tuple(group_members))
         for label, (values, group_members) in zip(labels, groups_by_values.items(), strict=True)
@@ -129,20 +141,6 @@ def _value(member: Member, key: str) -> Setting | None:
     return member.path if key == PATH_KEY else member.trace.settings.get(key)
 
 
-def _select_label_keys(
-    keys: Sequence[str], rows: Sequence[tuple[Setting | None, ...]]
-) -> list[str]:
-    """Select the settings that distinguish the groups in a label, most distinctive first."""
-    order = _order_by_meaning(keys)
-    label_keys: list[str] = []
-    group_count = 1
-    while group_count < len(rows):
-        counts = {key: _count_distinct(keys, rows, [*label_keys, key]) for key in order}
-        best_key = max(order, key=lambda key: counts[key])
-        label_keys, group_count = [*label_keys, best_key], counts[best_key]
-    return label_keys
-
-
 def _order_by_meaning(keys: Sequence[str]) -> list[str]:
     """Return the path first, then the settings that the catalogue knows."""
     return sorted(keys, key=lambda key: (key != PATH_KEY, metrics.find(key) is None))
@@ -172,15 +170,6 @@ def _label(keys: Sequence[str], values: Sequence[Setting | None], label_keys: Se
         if len(short) <= MAX_LABEL_CHARS:
             return short
     return f"{label[: MAX_LABEL_CHARS - 1]}…"
-
-
-def _number_duplicates(labels: Sequence[str]) -> list[str]:
-    """Number the labels that are equal after truncation."""
-    counts = Counter(labels)
-    return [
-        f"{label} ({labels[: i + 1].count(label)})" if counts[label] > 1 else label
-        for i, label in enumerate(labels)
-    ]
 
 
 def format_setting(value: Setting | None) -> str:

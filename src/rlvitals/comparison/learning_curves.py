@@ -49,7 +49,10 @@ def learning_curves(
 def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) -> LearningCurve:
     one_task = len(comparison.tasks) == 1
     sign = scores.sign(comparison.metric) if one_task else 1.0
-    levels = _levels(comparison)
+    # From below the lowest to above the highest score.
+    gains = [run.gain for group in comparison.groups for run in group.runs]
+    margin = 0.03 * (max(gains) - min(gains) or 1.0)  # of the scores' range
+    levels = np.linspace(min(gains) - margin, max(gains) + margin, 201)
     order = np.argsort(sign * levels)
     sample = result.gains_by_task(group.runs, result.shared_tasks(group.runs))
     better_share = (statistics.profile(sample, levels), *statistics.profile_band(sample, levels))
@@ -63,13 +66,6 @@ def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) ->
         *score_columns,
     ]
     return LearningCurve(group.label, *columns)
-
-
-def _levels(comparison: Comparison) -> Array:
-    """Return levels from below the lowest to above the highest score."""
-    gains = [run.gain for group in comparison.groups for run in group.runs]
-    margin = 0.03 * (max(gains) - min(gains) or 1.0)  # of the scores' range
-    return np.linspace(min(gains) - margin, max(gains) + margin, 201)
 
 
 def _share_at_level(

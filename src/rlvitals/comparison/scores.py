@@ -179,19 +179,18 @@ def _seconds(trace: Trace, series: Series) -> Array:
         return np.asarray(np.interp(series.steps, elapsed.steps, elapsed.values))
     if not np.isfinite(series.times).all():
         return np.full(len(series), np.nan)
-    gaps = np.maximum(np.diff(series.times, prepend=_first_row_time(trace, series)), 0.0)
+    # The wall time of the run's first row, in epoch s.
+    firsts = [float(s.times[0]) for s in trace.series.values() if len(s)]
+    first_time = min(
+        [time for time in firsts if math.isfinite(time)], default=float(series.times[0])
+    )
+    gaps = np.maximum(np.diff(series.times, prepend=first_time), 0.0)
     usual = float(np.median(gaps[1:])) if len(gaps) > 1 else 0.0
     resumed = np.searchsorted(series.steps, np.asarray(trace.lifecycle.seams, dtype=np.int64))
     for i in resumed[resumed < len(gaps)]:
         gaps[i] = min(gaps[i], usual)
     # Ten minutes without a row are no training.
     return np.asarray(np.cumsum(np.where(gaps > max(600.0, 50 * usual), usual, gaps)))
-
-
-def _first_row_time(trace: Trace, series: Series) -> float:
-    """Return the wall time of the run's first row, in epoch s."""
-    firsts = [float(s.times[0]) for s in trace.series.values() if len(s)]
-    return min([time for time in firsts if math.isfinite(time)], default=float(series.times[0]))
 
 
 def score(curve: Curve, score_at: At, end: float) -> float:

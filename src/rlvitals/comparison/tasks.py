@@ -47,7 +47,8 @@ def read(
             missing.append(member.trace.name)
     if not any(len(run.curve.x) for run in runs):
         raise UsageError(f"no run logs {metric}", hint="--metric NAME")
-    return runs, _format_missing(metric, missing)
+    notes = [f"without {metric}, left out: {join_first(missing, 3)}"] if missing else []
+    return runs, notes
 
 
 def _last_steps(members: Sequence[Member]) -> dict[str, int]:
@@ -67,12 +68,6 @@ def _last_times(members: Sequence[Member]) -> dict[str, float]:
             times.get(member.task, -math.inf), -math.inf if last is None else last
         )
     return times
-
-
-def _format_missing(metric: str, names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    return [f"without {metric}, left out: {join_first(names, 3)}"]
 
 
 def end(runs: Sequence[Read]) -> float:

@@ -1,7 +1,7 @@
 """Share of the rules that could judge a run, and the metrics to log so that more can."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvitals import metrics
@@ -78,12 +78,22 @@ def coverage(
         (Wanted(name, count) for name, count in waiting.items() if name not in trace),
         key=lambda w: (-w.rules, METRIC_KIND_ORDER[_kind(w.name)], w.name),
     )
+    names = PROFILE_SETTINGS.get(trace.profile, REPRODUCTION_SETTINGS)
+    logged = {name for name, metric in LOGGED_SETTINGS.items() if metric in trace}
+    names_known = {*trace.settings, *logged}
+    names_known |= {
+        name
+        # A batch size may follow from these settings.
+        for name, alternatives in {"batch_size": ("n_steps", "minibatch_size")}.items()
+        if names_known.intersection(alternatives)
+    }
+    unknown_settings = tuple(name for name in names if name not in names_known)
     return Coverage(
         judged=rule_count - len(undecided),
         asked=rule_count,
         wanted=tuple(w for w in ranking if _kind(w.name) != "setting"),
         wanted_settings=tuple(w for w in ranking if _kind(w.name) == "setting"),
-        unknown_settings=_unknown_settings(trace),
+        unknown_settings=unknown_settings,
     )
 
 
@@ -98,7 +108,9 @@ def unlocks(
     waiting = {name: lack for name, lack in lacks.items() if lack}
     steps: list[Unlock] = []
     while waiting:
-        names = _next(waiting)
+        # The fewest names that let a rule judge; of as few, those that let most.
+        sets = Counter(waiting.values())
+        names = min(sets, key=lambda lack: (len(lack), -sets[lack], sorted(lack)))
         ready = tuple(sorted(rule for rule, lack in waiting.items() if lack <= names))
         steps.append(Unlock(tuple(sorted(names)), ready))
         waiting = {rule: lack - names for rule, lack in waiting.items() if rule not in ready}
@@ -132,25 +144,6 @@ def _is_in_log(trace: Trace, metric: Metric) -> bool:
     return bool(trace.family(metric.name)) if metric.family else metric.name in trace
 
 
-def _next(waiting: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the fewest names that let a rule judge; of as few, those that let most."""
-    sets = Counter(waiting.values())
-    return min(sets, key=lambda names: (len(names), -sets[names], sorted(names)))
-
-
 def _kind(name: str) -> str:
     metric = metrics.find(name)
     return "setting" if metric is None else metric.kind
-
-
-def _unknown_settings(trace: Trace) -> tuple[str, ...]:
-    names = PROFILE_SETTINGS.get(trace.profile, REPRODUCTION_SETTINGS)
-    logged = {name for name, metric in LOGGED_SETTINGS.items() if metric in trace}
-    names_known = {*trace.settings, *logged}
-    names_known |= {
-        name
-        # A batch size may follow from these settings.
-        for name, alternatives in {"batch_size": ("n_steps", "minibatch_size")}.items()
-        if names_known.intersection(alternatives)
-    }
-    return tuple(name for name in names if name not in names_known)

@@ -10,7 +10,7 @@ training that was repeated with the same tracker, are two runs.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations
@@ -159,7 +159,12 @@ def _is_console_copy(written: Identity, printed: Identity) -> bool:
         return False
     if all(np.array_equal(logged[0], console[0]) for logged, console in pairs):
         return True
-    return _has_no_steps([console for _, console in pairs])
+    # Else rows are counted for lack of a step, and no two trainings share their values. A Hugging
+    # Face trainer prints rows to stdout, and the steps to stderr with its progress bar. Two runs
+    # that fail share their returns: ten different values are equal by no chance.
+    return all((np.diff(console[0]) == 1).all() for _, console in pairs) and any(
+        np.unique(console[1]).size >= 10 for _, console in pairs
+    )
 
 
 def _is_other_quantity(name: str, written: Identity, printed: Identity) -> bool:
@@ -167,17 +172,6 @@ def _is_other_quantity(name: str, written: Identity, printed: Identity) -> bool:
     return written.windows.get(name) != printed.windows.get(name) and len(
         written.outcomes[name][0]
     ) != len(printed.outcomes[name][0])
-
-
-def _has_no_steps(printed: Sequence[Points]) -> bool:
-    """Return whether rows are counted for lack of a step, and no two trainings share their values.
-
-    A Hugging Face trainer prints rows to stdout, and the steps to stderr with its progress bar.
-    Two runs that fail share their returns: ten different values are equal by no chance.
-    """
-    return all((np.diff(steps) == 1).all() for steps, _ in printed) and any(
-        np.unique(values).size >= 10 for _, values in printed
-    )
 
 
 def _begins_alike(first: Points, second: Points) -> bool:

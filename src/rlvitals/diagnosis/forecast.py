@@ -38,7 +38,8 @@ class Forecast:
     @property
     def sentence(self) -> str:
         """Say it with its numbers, no digit more than the interval allows."""
-        unit = _unit(self.high - self.low)
+        # The power of ten that is about a twentieth of the interval's width.
+        unit = int(10 ** max(len(str(max((self.high - self.low) // 20, 1))) - 1, 0))
         middle, low, high = (round(step / unit) * unit for step in (self.at, self.low, self.high))
         level = f"{self.level:.3g} ({self.what})"
         when = f"step {middle:,} ({low:,} to {high:,})"
@@ -94,8 +95,3 @@ def _ahead(trace: Trace, series: Series, name: str, target: Bound) -> Forecast |
         return None
     low, high = max(round(reach.low), last), round(reach.high)
     return Forecast(name, target.value, target.origin, round(reach.at), low, high)
-
-
-def _unit(width: int) -> int:
-    """Return the power of ten that is about a twentieth of an interval's width."""
-    return int(10 ** max(len(str(max(width // 20, 1))) - 1, 0))

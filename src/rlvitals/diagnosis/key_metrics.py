@@ -291,18 +291,14 @@ def _outcome(diagnosis: Diagnosis, spec: Asked) -> Value:
     gravest = None if spec.metrics else _gravest(diagnosis, spec.rules)
     if gravest is not None and gravest.severity > Severity.NOTE:
         sign, reason = "bad", gravest.summary
-    title = _title(trend.metric) or spec.title
+    text = label(trend.metric) if trend.metric else ""
+    title = text[:1].upper() + text[1:] or spec.title
     item = Value(title, spec.healthy, spec.part, trend.metric, sign=sign, why=reason)
     if trend.metric not in trace:
         return item
     counts = Bound(trend.material, trend.material_from) if np.isfinite(trend.material) else None
     full = replace(item, key=trace.measured[trend.metric].key, counts=counts)
     return _on(full, trace[trend.metric])
-
-
-def _title(name: str) -> str:
-    text = label(name) if name else ""
-    return text[:1].upper() + text[1:]
 
 
 def _gravest(diagnosis: Diagnosis, rules: Sequence[str]) -> Finding | None:

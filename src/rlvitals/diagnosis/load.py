@@ -195,7 +195,17 @@ def build_trace(
     notes = (*trace.notes, *_unmatched_keys(logs, overrides.mapping))
     if now is None:
         now = clock.now() if overrides.now is None else overrides.now
-    lifecycle = replace(trace.lifecycle, last_row=_last_row(logs))
+    # The newest wall time that was logged, in epoch s; None where rows have none.
+    newest = max(
+        (
+            float(np.max(series.times, where=np.isfinite(series.times), initial=-np.inf))
+            for log in logs
+            for series in log.series.values()
+        ),
+        default=-np.inf,
+    )
+    last_row = newest if isfinite(newest) else None
+    lifecycle = replace(trace.lifecycle, last_row=last_row)
     lifecycle = _with_processes(lifecycle, logs, now, live=overrides.live is True)
     lifecycle = _with_liveness(lifecycle, overrides, now, grew)
     trace = replace(trace, lifecycle=lifecycle, thresholds=overrides.thresholds)
@@ -264,11 +274,12 @@ def run_overrides(settings: Settings) -> Given:
         raise UsageError(
             "a run cannot be both live and finished", where="--live, --finished", hint="one of them"
         )
+    price = {"price_per_hour": settings.diagnose.price} if settings.diagnose.price else {}
     return Given(
         live=True if options.live else False if options.finished else None,
         now=clock.now(options.now) if options.now else None,
         mapping={key: _metric(name) for key, name in settings.metrics.items()},
-        settings={**_price_setting(settings), **canonical(settings.settings)},
+        settings={**price, **canonical(settings.settings)},
         profile=Profile(settings.diagnose.profile) if settings.diagnose.profile else None,
         thresholds=thresholds(settings.thresholds),
     )
@@ -324,10 +335,6 @@ def check_mutes(mutes: Sequence[Mute]) -> tuple[Mute, ...]:
     return tuple(mutes)
 
 
-def _price_setting(settings: Settings) -> dict[str, Setting]:
-    return {"price_per_hour": settings.diagnose.price} if settings.diagnose.price else {}
-
-
 def canonical(settings: Mapping[str, Setting]) -> dict[str, Setting]:
     """Give settings their canonical names; a framework's own name for one is understood."""
     names = {metric.name for metric in metrics.CATALOGUE if metric.kind == "setting"}
@@ -341,18 +348,16 @@ def canonical(settings: Mapping[str, Setting]) -> dict[str, Setting]:
             raise UsageError(f"no setting is called {key!r}", where=SETTINGS_FROM, hint=hint)
         result[name] = value
     for key, value in result.items():
-        _check_number(key, value)
+        # No text for what is measured in a unit, and not less than one of what is counted.
+        catalogued = metrics.find(key)
+        unit = catalogued.unit if catalogued else ""
+        if unit and isinstance(value, str | bool):
+            raise UsageError(f"{key} cannot be {value!r}", where=SETTINGS_FROM, hint="a number")
+        if key in POSITIVE_SETTINGS and not isinstance(value, str) and value <= 0:
+            raise UsageError(
+                f"{key} cannot be {value}", where=SETTINGS_FROM, hint="a number above 0"
+            )
     return result
-
-
-def _check_number(name: str, value: Setting) -> None:
-    """Refuse a text for what is measured in a unit, and less than one of what is counted."""
-    metric = metrics.find(name)
-    unit = metric.unit if metric else ""
-    if unit and isinstance(value, str | bool):
-        raise UsageError(f"{name} cannot be {value!r}", where=SETTINGS_FROM, hint="a number")
-    if name in POSITIVE_SETTINGS and not isinstance(value, str) and value <= 0:
-        raise UsageError(f"{name} cannot be {value}", where=SETTINGS_FROM, hint="a number above 0")
 
 
 def chosen_rules(only: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
@@ -385,16 +390,3 @@ def _unmatched_keys(logs: Sequence[Log], mapping: Mapping[str, Metric]) -> Itera
         if key not in logged:
             guess = nearest(key, logged)
             yield f"{key} is mapped but not in the log" + (f": {guess}" if guess else "")
-
-
-def _last_row(logs: Sequence[Log]) -> float | None:
-    """Return the newest wall time that was logged, in epoch s; None where rows have none."""
-    newest = max(
-        (
-            float(np.max(series.times, where=np.isfinite(series.times), initial=-np.inf))
-            for log in logs
-            for series in log.series.values()
-        ),
-        default=-np.inf,
-    )
-    return newest if isfinite(newest) else None

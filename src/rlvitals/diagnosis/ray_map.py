@@ -32,7 +32,11 @@ def ray_map(
     see: `path_of` is what an argument names. Raises UsageError without Ray or a cluster at the
     address, and what the function raises.
     """
-    ray = _import_ray()
+    try:
+        import ray  # noqa: PLC0415 - optional, and slow to import
+    except ImportError as error:
+        hint = "pip install 'rlvitals[ray]'"
+        raise UsageError("Ray is not installed", where="--ray", hint=hint) from error
     started = not ray.is_initialized()
     if started:
         _connect(ray, address)
@@ -42,15 +46,6 @@ def ray_map(
     finally:
         if started:
             ray.shutdown()
-
-
-def _import_ray() -> ModuleType:
-    try:
-        import ray  # noqa: PLC0415 - optional, and slow to import
-    except ImportError as error:
-        hint = "pip install 'rlvitals[ray]'"
-        raise UsageError("Ray is not installed", where="--ray", hint=hint) from error
-    return ray  # type: ignore[no-any-return, unused-ignore]  # it may not be installed
 
 
 def _connect(ray: ModuleType, address: str) -> None:

@@ -124,11 +124,6 @@ def why_taken_back(answer: Answer, trace: Trace) -> str:
     trend = verdict_trend(trace)
     if counter or trend.state == "unknown":
         return "; ".join((status, *counter))
-    return f"{status}; {trend.sentence}{_describe_best(trend.last, trend.best)}"
-
-
-def _describe_best(last: float, best: float) -> str:
-    """Say how much of its best an outcome has, where that is most of it."""
-    if not (best > 0 and np.isfinite(last) and last >= 0.9 * best):  # of its best
-        return ""
-    return f", {last / best:.0%} of its best"
+    is_near_best = trend.best > 0 and np.isfinite(trend.last) and trend.last >= 0.9 * trend.best
+    best = f", {trend.last / trend.best:.0%} of its best" if is_near_best else ""
+    return f"{status}; {trend.sentence}{best}"

@@ -100,6 +100,8 @@ def standing(  # noqa: PLR0913, PLR0917 - what is known of a run, from each of i
         speed = _by_checkpoints(checkpoints)
         if speed is not None:
             eta, eta_why = max(0, total - step) * speed, "from the times of its checkpoints"
+    seconds = progress.trained if progress is not None else None
+    trained = training_time(trace)[0] if seconds is None else seconds
     return Standing(
         name=name,
         state=state,
@@ -108,7 +110,7 @@ def standing(  # noqa: PLR0913, PLR0917 - what is known of a run, from each of i
         total=total,
         unit=trace.step_unit,
         fraction=fraction,
-        trained=_seconds(trace, progress),
+        trained=trained,
         eta=eta,
         eta_why=eta_why,
         changes=tuple(_changes(trace)),
@@ -117,11 +119,6 @@ def standing(  # noqa: PLR0913, PLR0917 - what is known of a run, from each of i
         checkpoints=checkpoints,
         upload=upload,
     )
-
-
-def _seconds(trace: Trace, progress: Progress | None) -> float | None:
-    seconds = progress.trained if progress is not None else None
-    return training_time(trace)[0] if seconds is None else seconds
 
 
 def _reach(trace: Trace, progress: Progress | None) -> tuple[int, int | None]:
@@ -143,7 +140,9 @@ def _state(  # noqa: PLR0911 - one for each way to know
     if cycle.lost:
         return "killed", cycle.lost
     if cycle.failed:
-        return "failed", cycle.reason or cycle.signal or _last_line(cycle.traceback)
+        last_line = cycle.traceback.strip().rpartition("\n")[2]
+        reason = cycle.reason or cycle.signal or last_line
+        return "failed", reason or "it did not end as a program should"
     if cycle.over and cycle.live is None:
         state = "stopped" if cycle.reason in EARLY_END_REASONS else "finished"
         return state, cycle.reason or "its log says so"
@@ -159,10 +158,6 @@ def _state(  # noqa: PLR0911 - one for each way to know
     if updated is not None and abs(now - updated) < MAX_LIVE_SILENCE_S:
         return "running", "its progress file was written just now"
     return "unknown", f"not known whether it goes on: {run_liveness.why}"
-
-
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2] or "it did not end as a program should"
 
 
 def _eta(
@@ -181,18 +176,14 @@ def _eta(
     return max(0, total - step) * speed, "from the times in its log"
 
 
-def _times(trace: Trace) -> Series | None:
-    """Return the series that tells best when which step was done."""
-    timed = [s.where(np.isfinite(s.times)) for s in trace.series.values()]
-    return max((s for s in timed if len(s) > 1), key=len, default=None)
-
-
 def _seconds_per_step(trace: Trace) -> float | None:
     """Return the mean time of a step of late: pauses between attempts do not count.
 
     A loop that logs each episode waits for its update at few of its rows: a median misses that.
     """
-    series = _times(trace)
+    # The series that tells best when which step was done.
+    timed = [s.where(np.isfinite(s.times)) for s in trace.series.values()]
+    series = max((s for s in timed if len(s) > 1), key=len, default=None)
     if series is None:
         return None
     late = series.tail(201)  # rows: several updates, where each episode is a row

@@ -70,6 +70,13 @@ def summary(name: str, diagnosis: Diagnosis, trained_for: float | None = None) -
         seconds, source = trained_for, "its progress file"
     converged, reason = _judge_convergence(diagnosis)
     ends = None if loss is None else (float(loss.values[0]), float(loss.values[-1]))
+    trend = verdict_trend(thin_trace(diagnosis.trace))
+    up = trend.improves or trend.state == "holding its best"
+    goals = (
+        Goal("reward up", "yes" if up else "no" if trend.stalls else "unknown"),
+        Goal("KL low", _rules_answer(diagnosis, KL_RULES)),
+        Goal("entropy kept", entropy_answer(diagnosis)),
+    )
     return Summary(
         name=name,
         steps=trace.last_step,
@@ -82,7 +89,7 @@ def summary(name: str, diagnosis: Diagnosis, trained_for: float | None = None) -
         converged=converged,
         why=reason,
         ratio=None if loss is None else tail_ratio(loss.values, LOSS_TAIL_POINTS),
-        goals=_goals(diagnosis),
+        goals=goals,
         found=diagnosis,
         form=describe_form_gain(trace),
         coupling=coupling(trace),
@@ -105,16 +112,6 @@ def _judge_convergence(diagnosis: Diagnosis) -> tuple[Answered, str]:
     if warnings:
         return "no", f"it moves no more, but {warnings[0]} speaks against it: {verdict.why}"
     return "yes", f"it moves no more, whether or not more could be had: {verdict.why}"
-
-
-def _goals(diagnosis: Diagnosis) -> tuple[Goal, ...]:
-    trend = verdict_trend(thin_trace(diagnosis.trace))
-    up = trend.improves or trend.state == "holding its best"
-    return (
-        Goal("reward up", "yes" if up else "no" if trend.stalls else "unknown"),
-        Goal("KL low", _rules_answer(diagnosis, KL_RULES)),
-        Goal("entropy kept", entropy_answer(diagnosis)),
-    )
 
 
 def _rules_answer(diagnosis: Diagnosis, names: tuple[str, ...]) -> Answered:

@@ -52,7 +52,10 @@ def check_logs(context: Context) -> Iterable[Problem]:
         tries = ["rlvitals readers"]
     else:
         sentence = "no log appears in this folder"
-        evidence = [_describe_contents(context), f"looked for {', '.join(_list_patterns())}"]
+        names = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
+        patterns = ", ".join(reader.looks_for for reader in READERS if reader.name in names)
+        search = f"looked for {patterns}, and others (rlvitals readers)"
+        evidence = [_describe_contents(context), search]
     evidence += _find_processes(context)
     for log_folder, age in list(_find_other_logs(context))[:MAX_LOGS]:
         evidence.append(f"logs lie in {log_folder}, the last written {format_duration(age)} ago")
@@ -91,13 +94,6 @@ def _describe_contents(context: Context) -> str:
     count = len(checkpoints.seen) if checkpoints is not None else 0
     details = f", {count} of them checkpoints' folders" if count else ""
     return f"it holds {context.walk.kinds()}{details}; {last}"
-
-
-def _list_patterns() -> list[str]:
-    """Return the common file patterns of logs; `rlvitals readers` lists all of them."""
-    names = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
-    patterns = [reader.looks_for for reader in READERS if reader.name in names]
-    return [*patterns, "and others (rlvitals readers)"]
 
 
 def _find_processes(context: Context) -> list[str]:

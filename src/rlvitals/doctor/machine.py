@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from rlvitals.checkpoints.disk import FREE_SPACE_FACTOR
 from rlvitals.doctor.check import Check, Problem
@@ -13,7 +12,10 @@ from rlvitals.rules.rule import Severity
 
 def check_disk(context: Context) -> Iterable[Problem]:
     """Yield a problem if the next checkpoint would fill the disk."""
-    folder = _nearest_folder(context.path)
+    # The nearest existing folder of the path.
+    folder = next(
+        folder for folder in (context.path, *context.path.resolve().parents) if is_folder(folder)
+    )
     try:
         usage = os.statvfs(folder)
     except (OSError, AttributeError):  # Windows has none
@@ -67,11 +69,6 @@ def _find_rights_problems(context: Context) -> Iterator[str]:
         if not os.access(file, os.R_OK):
             yield f"{context.inside(file)} may not be read"
             return
-
-
-def _nearest_folder(path: Path) -> Path:
-    """Return the nearest existing folder of a path."""
-    return next(folder for folder in (path, *path.resolve().parents) if is_folder(folder))
 
 
 def _format_gb(size: float) -> str:

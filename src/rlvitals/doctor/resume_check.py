@@ -40,7 +40,14 @@ def check_resume(context: Context) -> Iterable[Problem]:
     if checkpoints.taken is None:
         yield from _check_seals(context, checkpoints)
     else:
-        yield from _check_exactness(context, checkpoints.taken)
+        differs = differences(checkpoints.taken, context.about)
+        if differs:
+            yield Problem(
+                Severity.WARNING,
+                f"a resume from {checkpoints.taken.folder.name} continues, but not bit for bit",
+                differs,
+                ("run the very same command again, with as many processes as before",),
+            )
     if restarted := list(_find_restarts(context, checkpoints)):
         yield Problem(
             Severity.ERROR,
@@ -96,9 +103,10 @@ def _check_damage(context: Context, checkpoints: Inspection) -> Iterator[Problem
         if checkpoints.taken is None
         else f"{checkpoints.taken.folder.name} is taken"
     )
+    count = "a checkpoint is" if len(damaged) == 1 else f"{len(damaged)} checkpoints are"
     yield Problem(
         Severity.WARNING if checkpoints.taken is not None else Severity.ERROR,
-        f"{_format_count(damaged)} damaged: {consequence}",
+        f"{count} damaged: {consequence}",
         _format_statuses(damaged),
         (f"rlvitals checkpoints {context.path} --verify",),
     )
@@ -128,17 +136,6 @@ def _check_seals(context: Context, checkpoints: Inspection) -> Iterator[Problem]
             "the checkpoints here are another run's",
             _format_statuses(checkpoints.some(CheckpointState.FOREIGN)),
             ("give each run a folder of its own",),
-        )
-
-
-def _check_exactness(context: Context, checkpoint: CheckpointStatus) -> Iterator[Problem]:
-    differs = differences(checkpoint, context.about)
-    if differs:
-        yield Problem(
-            Severity.WARNING,
-            f"a resume from {checkpoint.folder.name} continues, but not bit for bit",
-            differs,
-            ("run the very same command again, with as many processes as before",),
         )
 
 
@@ -238,10 +235,6 @@ def _format_statuses(checkpoints: Sequence[CheckpointStatus]) -> tuple[str, ...]
         [f"and {len(sentences) - MAX_CHECKPOINTS} more"] if len(sentences) > MAX_CHECKPOINTS else []
     )
     return (*sentences[:MAX_CHECKPOINTS], *more)
-
-
-def _format_count(checkpoints: Sequence[CheckpointStatus]) -> str:
-    return "a checkpoint is" if len(checkpoints) == 1 else f"{len(checkpoints)} checkpoints are"
 
 
 RESUME_CHECK = Check("resume", "Would it resume?", check_resume)

@@ -162,15 +162,14 @@ def _as_csv(rows: list[dict[str, Any]]) -> str:
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({key: _format_number(value) for key, value in row.items()})
+        # As a console prints; halves the size.
+        writer.writerow(
+            {
+                key: str(value) if isinstance(value, int) else f"{float(value):.6g}"
+                for key, value in row.items()
+            }
+        )
     return text.getvalue()
-
-
-def _format_number(value: Any) -> str:
-    if isinstance(value, int):
-        return str(value)
-    # As a console prints; halves the size.
-    return f"{float(value):.6g}"
 
 
 def _measure_outcome(episodes: list[tuple[int, float]], steps: int) -> dict[str, float | None]:

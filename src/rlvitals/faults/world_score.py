@@ -101,20 +101,12 @@ class ScoredRun:
         run, answer = self.labelled.run, self.answer
         if answer.verdict in run.expects:
             return True
-        onset = run.onset * _logged_steps(run) if run.onset and not _counts_episodes(run) else 0
+        # skrl counts steps of all environments as one; a student's table counts episodes.
+        per_step = int(run.settings.get("n_envs", 1)) if run.trainer == "skrl-ppo" else 1
+        counts_episodes = run.trainer in {"student-dqn", "tabular"}
+        onset = run.onset * (run.steps / per_step) if run.onset and not counts_episodes else 0
         pairs = list(zip(answer.alarms, answer.alarm_steps, strict=True))[:first]
         return any(rule in run.expects and step >= onset for rule, step in pairs)
-
-
-def _counts_episodes(run: WorldRun) -> bool:
-    """Return whether the log's axis is the episode, as a student's table has it."""
-    return run.trainer in {"student-dqn", "tabular"}
-
-
-def _logged_steps(run: WorldRun) -> float:
-    """Return the length of the log's axis: skrl counts steps of all environments as one."""
-    per_step = int(run.settings.get("n_envs", 1)) if run.trainer == "skrl-ppo" else 1
-    return run.steps / per_step
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> Non
         runs = [api.run(location)] if run_id else _runs(api, project, group, since_s)
         for number, run in enumerate(runs):
             show(number, len(runs), run.name)
-            _update(run, folder / _folder_name(run))
+            name = re.sub(r"[^\w.=-]+", "_", f"{run.name}-{run.id}")[-120:].strip(".")
+            _update(run, folder / name)
         show(len(runs), len(runs), "")
     except Exception as error:  # its client raises errors of its own, requests' and urllib3's
         text = redact.text(harmless(str(error), 300)) or type(error).__name__
@@ -68,10 +69,6 @@ def _runs(api: Any, project: str, group: str, since_s: float | None) -> list[Any
         start = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         filters["heartbeatAt"] = {"$gte": start}
     return list(api.runs(project, filters=filters))
-
-
-def _folder_name(run: Any) -> str:
-    return re.sub(r"[^\w.=-]+", "_", f"{run.name}-{run.id}")[-120:].strip(".")
 
 
 def _update(run: Any, folder: Path) -> None:

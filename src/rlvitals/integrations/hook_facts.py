@@ -28,8 +28,11 @@ def read_settings(args: Any, state: Any, model: object) -> dict[str, object]:
     if isinstance(adapters, Mapping):
         settings["peft"] = {name: to_json(adapter.to_dict()) for name, adapter in adapters.items()}
     if hasattr(model, "parameters"):
-        settings["parameters"], settings["trainable_parameters"] = _count_weights(
-            model.parameters()
+        # Of a sharded model, of this shard.
+        weights = [(p.numel(), p.requires_grad) for p in model.parameters()]
+        settings["parameters"], settings["trainable_parameters"] = (
+            sum(n for n, _ in weights),
+            sum(n for n, is_trained in weights if is_trained),
         )
     return {key: _shorten_paths(value, str(args.output_dir)) for key, value in settings.items()}
 
@@ -130,9 +133,3 @@ def numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 def _is_single(value: Any) -> bool:
     count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 0)
     return bool(count == 1)
-
-
-def _count_weights(parameters: Any) -> tuple[int, int]:
-    """Return the numbers of weights and of trainable weights; of a sharded model, of this shard."""
-    weights = [(p.numel(), p.requires_grad) for p in parameters]
-    return sum(n for n, _ in weights), sum(n for n, is_trained in weights if is_trained)

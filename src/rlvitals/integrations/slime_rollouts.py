@@ -24,7 +24,15 @@ def log_rollout(
 ) -> bool:
     """Record the samples of a rollout; False: slime's own logging follows."""
     flat = list(_leaves(samples))
-    row = _means(args, flat, "rollout/")
+    rewards = [reward for sample in flat if (reward := _reward(args, sample)) is not None]
+    columns = {
+        "rollout/raw_reward": rewards,
+        "rollout/response_len/mean": [sample.effective_response_length for sample in flat],
+        "rollout/truncated_ratio": [
+            getattr(sample.status, "value", "") == "truncated" for sample in flat
+        ],
+    }
+    row = {key: sum(cells) / len(cells) for key, cells in columns.items() if cells}
     row |= {"perf/rollout_time": rollout_time, **(rollout_extra_metrics or {})}
     _record(rollout_id, args, row, (_sample(args, sample) for sample in flat))
     return False
@@ -92,19 +100,6 @@ def _sample(args: Any, sample: Any) -> dict[str, Any]:
     if isinstance(sample.reward, Mapping):
         record["rewards"] = {k: v for k, v in sample.reward.items() if _is_number(v)}
     return {key: value for key, value in record.items() if value is not None}
-
-
-def _means(args: Any, samples: list[Any], prefix: str) -> dict[str, float]:
-    """Return the metrics of a rollout under slime's names."""
-    rewards = [reward for sample in samples if (reward := _reward(args, sample)) is not None]
-    columns = {
-        "raw_reward": rewards,
-        "response_len/mean": [sample.effective_response_length for sample in samples],
-        "truncated_ratio": [
-            getattr(sample.status, "value", "") == "truncated" for sample in samples
-        ],
-    }
-    return {f"{prefix}{key}": sum(cells) / len(cells) for key, cells in columns.items() if cells}
 
 
 def _is_number(value: Any) -> bool:

@@ -157,9 +157,25 @@ class Record(TrainerCallback):
     ) -> None:
         """Apply external requests: save a checkpoint now, stop once it is saved, a lower rate."""
         self._take_completions(args)
-        save, stop, rate_factor = self._read_requests(args, control)
+        if args.world_size > 1 and not control.should_log:
+            # Agree at logging steps only: agreement costs a message.
+            save, stop, rate_factor = False, False, 1.0
+        else:
+            requests = NO_REQUESTS if self.run is None else self.run.requests()
+            answer = requests.save, requests.stop, requests.rate_factor
+            save, stop, rate_factor = accelerate_group.broadcast(answer, args.world_size)
         if rate_factor < 1:
-            _scale_rate(kwargs["optimizer"], kwargs["lr_scheduler"], rate_factor)
+            # Now and in the schedule that is left, which is saved with it.
+            optimizer = kwargs["optimizer"]
+            scheduler = kwargs["lr_scheduler"]
+            scheduler = getattr(scheduler, "scheduler", scheduler)  # accelerate wraps it
+            for name in ("base_lrs", "_last_lr"):  # the second one is what the Trainer logs
+                if hasattr(scheduler, name):
+                    setattr(
+                        scheduler, name, [rate * rate_factor for rate in getattr(scheduler, name)]
+                    )
+            for group in optimizer.param_groups:
+                group["lr"] *= rate_factor
         saves = args.save_strategy != SaveStrategy.NO
         self._stopping = self._stopping or (stop and saves)
         control.should_save = control.should_save or save or (stop and saves)
@@ -215,27 +231,7 @@ class Record(TrainerCallback):
         else:
             self.run.note(problem)
 
-    def _read_requests(
-        self, args: TrainingArguments, control: TrainerControl
-    ) -> tuple[bool, bool, float]:
-        """Return whether to save and to stop and the rate's factor, equal on every process."""
-        if args.world_size > 1 and not control.should_log:
-            return False, False, 1.0  # agree at logging steps only: agreement costs a message
-        requests = NO_REQUESTS if self.run is None else self.run.requests()
-        answer = requests.save, requests.stop, requests.rate_factor
-        return accelerate_group.broadcast(answer, args.world_size)
-
     def _finish(self, status: str) -> None:
         if self.run is not None and not self._given:
             self.run.finish(status)
             self.run = None
-
-
-def _scale_rate(optimizer: Any, scheduler: Any, factor: float) -> None:
-    """Multiply the learning rate now and in the schedule that is left, which is saved with it."""
-    scheduler = getattr(scheduler, "scheduler", scheduler)  # accelerate wraps it
-    for name in ("base_lrs", "_last_lr"):  # the second one is what the Trainer logs
-        if hasattr(scheduler, name):
-            setattr(scheduler, name, [rate * factor for rate in getattr(scheduler, name)])
-    for group in optimizer.param_groups:
-        group["lr"] *= factor

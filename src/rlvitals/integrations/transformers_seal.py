@@ -153,17 +153,14 @@ class Seal(TrainerCallback):
             return
         self.checkpoints.show()
         if args.enable_jit_checkpoint:
-            self._seal_jit_checkpoint(args, state)
+            # For the checkpoint that was saved on SIGTERM there was no event.
+            for step in (state.global_step - 1, state.global_step):
+                folder = naming.checkpoint_path(Path(args.output_dir), step)
+                written = folder.is_dir() and not (folder / naming.MANIFEST_FILE).exists()
+                if written and step not in self._before:
+                    self._seal(args, state, step, "the place within a step, where SIGTERM came,")
         self._finish_root(args, state, kwargs.get("model"))
         self.checkpoints = self._progress = self._loader = None
-
-    def _seal_jit_checkpoint(self, args: TrainingArguments, state: TrainerState) -> None:
-        """Seal the checkpoint that was saved on SIGTERM, for which there is no event."""
-        for step in (state.global_step - 1, state.global_step):
-            folder = naming.checkpoint_path(Path(args.output_dir), step)
-            written = folder.is_dir() and not (folder / naming.MANIFEST_FILE).exists()
-            if written and step not in self._before:
-                self._seal(args, state, step, "the place within a step, where SIGTERM came,")
 
     def _finish_root(self, args: TrainingArguments, state: TrainerState, model: object) -> None:
         """Write the final files into the run's folder."""

@@ -7,7 +7,7 @@ import torch
 
 from rlvitals.integrations.trl_hooks import ROW_KEY, Loss, Tap, draws_samples
 from rlvitals.sanity_checks import language, updates
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, run_check
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, run_check
 
 RATIO_TITLE = "the probability ratio is 1 before the first gradient step"
 LOGPS_TITLE = "the loss has the log-probabilities of the generated tokens"
@@ -21,7 +21,13 @@ Facts = Sequence[tuple[str, str, Callable[[], Check]]]
 
 def run_checks(tap: Tap, resumed: int, moved: Check, scored: Check | None) -> list[Check]:
     """Run all checks; names and order are equal on every process."""
-    missing = _missing(tap)
+    if not draws_samples(tap.trainer):
+        missing = f"{type(tap.trainer).__name__} does not train on samples of its own"
+    elif tap.first is None or not tap.losses:
+        problems = f": {'; '.join(tap.problems)}" if tap.problems else ""
+        missing = f"training ended before its first update was seen{problems}"
+    else:
+        missing = ""
     makers: Facts = (
         ("ratio-is-one", RATIO_TITLE, lambda: ratio(tap)),
         ("logps-of-tokens", LOGPS_TITLE, lambda: logps(tap)),
@@ -36,16 +42,6 @@ def run_checks(tap: Tap, resumed: int, moved: Check, scored: Check | None) -> li
         "right-beats-wrong", RIGHT_TITLE, CouldNotCheck(missing or "training did not begin")
     )
     return [*checks, moved, scored or not_scored]
-
-
-def _missing(tap: Tap) -> str:
-    """Return why the samples cannot be checked; "" if they can."""
-    if not draws_samples(tap.trainer):
-        return f"{type(tap.trainer).__name__} does not train on samples of its own"
-    if tap.first is None or not tap.losses:
-        problems = f": {'; '.join(tap.problems)}" if tap.problems else ""
-        return f"training ended before its first update was seen{problems}"
-    return ""
 
 
 def _run_check(name: str, says: str, make: Callable[[], Check], missing: str) -> Check:
@@ -130,17 +126,14 @@ def logps(tap: Tap) -> Check:
     check = updates.check_ratio(
         _cast(log_ratios.exp(), tap), variable="exp(logp in the loss - logp)", note=_dropout(tap)
     )
-    return Check("logps-of-tokens", LOGPS_TITLE, _reword(check.outcome))
-
-
-def _reword(outcome: Outcome) -> Outcome:
-    if not isinstance(outcome, Failed):
-        return outcome
-    problem = outcome.why.replace(
-        "the log-probabilities of the rollout and of the update are not of one policy",
-        "the loss has other log-probabilities than the policy alone gives these tokens",
-    )
-    return Failed(outcome.variable, outcome.value, problem)
+    outcome = check.outcome
+    if isinstance(outcome, Failed):
+        text = outcome.why.replace(
+            "the log-probabilities of the rollout and of the update are not of one policy",
+            "the loss has other log-probabilities than the policy alone gives these tokens",
+        )
+        outcome = Failed(outcome.variable, outcome.value, text)
+    return Check("logps-of-tokens", LOGPS_TITLE, outcome)
 
 
 def groups(tap: Tap) -> Check:

@@ -104,7 +104,18 @@ def run(rollouts: Rollouts, rewards: Rewards) -> Backtest:
         indices = rollouts.indices(np.ones(len(rollouts), np.bool_))
     parts = {name: np.full(len(indices), np.nan) for name in rewards.functions}
     for start in range(0, len(indices), BATCH_ROLLOUTS):
-        columns = _batch(rollouts, indices[start : start + BATCH_ROLLOUTS])
+        samples = [
+            rollouts.read_sample(int(index)) for index in indices[start : start + BATCH_ROLLOUTS]
+        ]
+        columns: dict[str, list[object]] = {
+            "prompts": [sample.prompt for sample in samples],
+            "completions": [sample.text for sample in samples],
+            "turns": [sample.turns for sample in samples],
+            "answer": [sample.answer for sample in samples],
+            "task": [sample.task for sample in samples],
+            "stop_reason": [sample.stop_reason for sample in samples],
+            "error": [sample.error for sample in samples],
+        }
         for name, function in rewards.functions.items():
             parts[name][start : start + BATCH_ROLLOUTS] = _score(name, function, columns)
     weighted = np.array([rewards.weights[name] * column for name, column in parts.items()])
@@ -124,19 +135,6 @@ def run(rollouts: Rollouts, rewards: Rewards) -> Backtest:
         gained=sum(signal and not had.get(group, False) for group, signal in gets.items()),
         lost=sum(had.get(group, False) and not signal for group, signal in gets.items()),
     )
-
-
-def _batch(rollouts: Rollouts, indices: NDArray[np.int64]) -> dict[str, list[object]]:
-    samples = [rollouts.read_sample(int(index)) for index in indices]
-    return {
-        "prompts": [sample.prompt for sample in samples],
-        "completions": [sample.text for sample in samples],
-        "turns": [sample.turns for sample in samples],
-        "answer": [sample.answer for sample in samples],
-        "task": [sample.task for sample in samples],
-        "stop_reason": [sample.stop_reason for sample in samples],
-        "error": [sample.error for sample in samples],
-    }
 
 
 def _score(

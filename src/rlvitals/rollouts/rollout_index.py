@@ -84,8 +84,16 @@ def _rollout_folders(folder: Path) -> list[Path]:
 
 def read_files(root: Path, files: Files) -> Rollouts:
     """Index files below a folder, from the cache where nothing changed."""
-    facts = _facts(root, files)
-    cache = _cache_file(root, facts)
+    # Name, dialect, size and time of change of each file.
+    facts: list[list[object]] = []
+    for path, dialect in files.items():
+        with suppress(OSError):
+            state = path.stat()
+            name = path.relative_to(root).as_posix()
+            facts.append([name, dialect.name, state.st_size, state.st_mtime_ns])
+    # An index is named by its folder and the names of its files.
+    key = json.dumps([str(root.resolve()), [row[0] for row in facts]])
+    cache = cache_folder() / f"{blake2b(key.encode(), digest_size=16).hexdigest()}.npz"
     stored = _load(cache, facts, root)
     if stored is not None:
         return stored
@@ -145,23 +153,6 @@ def cache_folder() -> Path:
     """Return the folder of the indexes."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base else Path.home() / ".cache") / "rlvitals" / "rollouts"
-
-
-def _facts(root: Path, files: Files) -> list[list[object]]:
-    """Return name, dialect, size and time of change of each file."""
-    facts: list[list[object]] = []
-    for path, dialect in files.items():
-        with suppress(OSError):
-            state = path.stat()
-            name = path.relative_to(root).as_posix()
-            facts.append([name, dialect.name, state.st_size, state.st_mtime_ns])
-    return facts
-
-
-def _cache_file(root: Path, facts: Sequence[Sequence[object]]) -> Path:
-    """Name an index by its folder and the names of its files."""
-    key = json.dumps([str(root.resolve()), [row[0] for row in facts]])
-    return cache_folder() / f"{blake2b(key.encode(), digest_size=16).hexdigest()}.npz"
 
 
 def _load(cache: Path, facts: Sequence[Sequence[object]], root: Path) -> Rollouts | None:

@@ -80,7 +80,12 @@ def _significant(values: Array, cut: int) -> float | None:
     step = np.where(np.arange(n) < cut, 0.0, 1.0)
     design = np.column_stack((np.ones(n), np.arange(n) / n, step))
     residual = values - design @ np.linalg.lstsq(design, values)[0]
-    if residual @ residual > _smooth_squares(values):
+    # Of a smooth curve with as many coefficients as the shift.
+    grid = np.linspace(-1, 1, values.size)
+    curve = np.vander(grid, 5)  # 5 coefficients: line, step and its index
+    deviation = values - curve @ np.linalg.lstsq(curve, values)[0]
+    smooth_squares = float(deviation @ deviation)
+    if residual @ residual > smooth_squares:
         return None
     rho = persistence(residual, SHRINKAGE_TWO_LINES, 1.5)
     # Generalised least squares: differences at lag 1, weighted by rho, are white.
@@ -96,23 +101,12 @@ def _significant(values: Array, cut: int) -> float | None:
     error = spread * math.sqrt(float(np.linalg.inv(memory.T @ memory)[-1, -1]))
     # 99 % over all positions.
     limit = t_quantile(1 - (1 - 0.99) / n, max(free * (1 - rho) / (1 + rho), 5.0))
-    if abs(shift) <= limit * error or not _is_sudden(values, cut, shift):
+    jump = np.median(values[cut : cut + JUMP_POINTS]) - np.median(values[cut - JUMP_POINTS : cut])
+    # Half of the shift must occur within a few points: the rest is a slope.
+    is_sudden = bool(jump * math.copysign(1.0, shift) >= 0.5 * abs(shift))
+    if abs(shift) <= limit * error or not is_sudden:
         return None
     noise = robust_sd(residual) or 0.0
     size = shift / noise if noise > FLOAT_ROUNDING else math.copysign(math.inf, shift)
     # Noise sd: a smaller shift is irrelevant even if it is significant.
     return size if abs(size) >= 1.0 else None
-
-
-def _smooth_squares(values: Array) -> float:
-    """Return the residual squares of a smooth curve with as many coefficients as the shift."""
-    t = np.linspace(-1, 1, values.size)
-    design = np.vander(t, 5)  # 5 coefficients: line, step and its index
-    residual = values - design @ np.linalg.lstsq(design, values)[0]
-    return float(residual @ residual)
-
-
-def _is_sudden(values: Array, cut: int, shift: float) -> bool:
-    jump = np.median(values[cut : cut + JUMP_POINTS]) - np.median(values[cut - JUMP_POINTS : cut])
-    # Half of the shift must occur within a few points: the rest is a slope.
-    return bool(jump * math.copysign(1.0, shift) >= 0.5 * abs(shift))

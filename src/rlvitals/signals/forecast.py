@@ -110,7 +110,13 @@ def _reach(
     current = line.height + line.slope * (end - line.middle)
     if not line.slope or (level - current) * line.slope <= 0:
         return Unclear("it does not head there")
-    if _two_paces(x, y):
+    # The slopes of the two halves differ at 90 % confidence.
+    half = x.size // 2
+    first, second = _Line.fit(x[:half], y[:half]), _Line.fit(x[half:], y[half:])
+    error = math.sqrt(float(first.error[1, 1] + second.error[1, 1]))
+    quantile = t_quantile(0.90, first.freedom + second.freedom)
+    has_two_paces = abs(first.slope - second.slope) > quantile * error
+    if has_two_paces:
         return Unclear("its pace changes")
     t = t_quantile(confidence, line.freedom)
     a = line.slope**2 - t**2 * float(line.error[1, 1])
@@ -121,12 +127,3 @@ def _reach(
     root = math.sqrt(max(b * b - a * c, 0.0))
     step = line.middle + distance / line.slope
     return step, max(line.middle + (b - root) / a, end), max(line.middle + (b + root) / a, step)
-
-
-def _two_paces(x: Array, y: Array) -> bool:
-    """Return True if the slopes of the two halves differ at 90 % confidence."""
-    half = x.size // 2
-    first, second = _Line.fit(x[:half], y[:half]), _Line.fit(x[half:], y[half:])
-    error = math.sqrt(float(first.error[1, 1] + second.error[1, 1]))
-    t = t_quantile(0.90, first.freedom + second.freedom)
-    return abs(first.slope - second.slope) > t * error

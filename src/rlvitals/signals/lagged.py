@@ -56,7 +56,10 @@ def lag_correlation(first: Array, second: Array, lags: int = 20) -> Lagged | Non
     if x is None or y is None:
         return None
     n = x.size
-    effective = min(n / max(1 + 2 * _shared_memory(x, y), 1.0), n)
+    # The sum of the products of both autocorrelations over the lags from 1.
+    longest = x.size // MEMORY_DIVISOR
+    shared_memory = float(_autocorrelations(x, longest) @ _autocorrelations(y, longest))
+    effective = min(n / max(1 + 2 * shared_memory, 1.0), n)
     if effective < MIN_LAGGED_POINTS / MEMORY_DIVISOR:
         return None
     by_lag = {lag: _correlation(x, y, lag) for lag in range(-lags, lags + 1)}
@@ -76,12 +79,6 @@ def _changes(values: Array) -> Array | None:
     steps = steps - steps.mean()
     length = float(np.sqrt(steps @ steps))
     return None if length == 0 else np.asarray(steps / length, dtype=np.float64)
-
-
-def _shared_memory(x: Array, y: Array) -> float:
-    """Return the sum of the products of both autocorrelations over the lags from 1."""
-    longest = x.size // MEMORY_DIVISOR
-    return float(_autocorrelations(x, longest) @ _autocorrelations(y, longest))
 
 
 def _autocorrelations(x: Array, longest: int) -> Array:

@@ -42,19 +42,14 @@ class Noise:
 
         Uses the variogram, which unlike the covariance exists for a random walk.
         """
-        total = (
-            -2
-            * self.innovation**2
-            * float(_overlap(weights.tobytes()) @ self._semivariance(weights.size))
-        )
-        return max(total, 0.0)
-
-    def _semivariance(self, samples: int) -> Array:
-        lags = np.arange(1, samples, dtype=np.float64)
+        lags = np.arange(1, weights.size, dtype=np.float64)
         if self.persistence >= 1:
-            return lags / 2
-        rho = self.persistence
-        return np.asarray((1 - rho**lags) / (1 - rho * rho), dtype=np.float64)
+            semivariance = lags / 2
+        else:
+            rho = self.persistence
+            semivariance = np.asarray((1 - rho**lags) / (1 - rho * rho), dtype=np.float64)
+        total = -2 * self.innovation**2 * float(_overlap(weights.tobytes()) @ semivariance)
+        return max(total, 0.0)
 
 
 @lru_cache(maxsize=256)

@@ -41,16 +41,11 @@ def oscillation(values: Array, *, share: float = 0.3) -> Oscillation | None:
     turns = turning_points(course, max(share * float(np.ptp(course)), 6 * noise))
     swings = np.abs(np.diff(turns))
     amplitude = unscale(float(np.median(swings)), exponent) if swings.size > 1 else 0.0
-    return Oscillation(_roughness_ratio(unit), max(len(turns) - 2, 0), amplitude)
-
-
-def _roughness_ratio(values: Array) -> float:
-    steps = np.diff(values)
+    steps = np.diff(unit)
     first = float(np.mean(steps[: max(2, int(0.3 * steps.size))] ** 2))
     last = float(np.mean(steps[steps.size // 2 :] ** 2))
-    if first == 0:
-        return math.inf if last > 0 else 1.0
-    return last / first
+    ratio = last / first if first else math.inf if last > 0 else 1.0
+    return Oscillation(ratio, max(len(turns) - 2, 0), amplitude)
 
 
 def turning_points(values: Array, threshold: float) -> list[float]:

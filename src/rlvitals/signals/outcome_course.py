@@ -75,17 +75,15 @@ def course_of(values: Array) -> Course:
         peak = int(blocks.argmax())
         best, end = float(blocks[peak]), float(blocks[-COURSE_END_BLOCKS:].mean())
         noise = (noise_sd(values) or 0.0) / float(np.sqrt(width))
-        start = min(float(blocks[0]), _first_level(values, width, float(blocks[0])))
+        # The level that a run begins with, where the first block is proven to be above it.
+        first_block = float(blocks[0])
+        count = max(width // 4, 1)
+        level = float(values[:count].mean())
+        error = (noise_sd(values) or 0.0) / float(np.sqrt(count))
+        first_level = level if first_block - level > MIN_BLOCK_SD * error else first_block
+        start = min(float(blocks[0]), first_level)
     gain = best - float(blocks[0])
     return Course(blocks, width, peak, gain, best - start, best - end, noise)
-
-
-def _first_level(values: Array, width: int, first_block: float) -> float:
-    """Return the level that a run begins with, where the first block is proven to be above it."""
-    count = max(width // 4, 1)
-    level = float(values[:count].mean())
-    error = (noise_sd(values) or 0.0) / float(np.sqrt(count))
-    return level if first_block - level > MIN_BLOCK_SD * error else first_block
 
 
 def is_back(values: Array, course: Course) -> bool:

@@ -39,15 +39,12 @@ def plateau_start(values: Array, *, tolerance: float = PLATEAU_TOLERANCE) -> int
         return None
     outliers = np.flatnonzero(np.abs(course - level) > max(tolerance * span, noise))
     start = unit.size - (course.size - 1 - int(outliers[-1])) * width if outliers.size else 0
+    limit = tolerance * span
     for begin in (start, (start + latest) // 2, latest):
-        if begin <= latest and _flat(unit[begin:], tolerance * span):
+        line = trend(unit[begin:]) if begin <= latest else None
+        if line is not None and -limit <= line.change_low and line.change_high <= limit:
             return int(np.flatnonzero(np.isfinite(column))[begin])
     return None
-
-
-def _flat(values: Array, limit: float) -> bool:
-    line = trend(values)
-    return line is not None and -limit <= line.change_low and line.change_high <= limit
 
 
 def is_share_of_full_batches(values: Array, *, min_full: int = 3) -> bool:

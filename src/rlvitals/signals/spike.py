@@ -30,7 +30,12 @@ def spikes(values: Array, *, factor: float, floor: float, window: int = 50) -> t
     of them: earlier points are not tested. NaN is no spike; +inf is one.
     """
     column = np.asarray(values, dtype=np.float64).ravel()
-    above = np.flatnonzero(column > max(floor, _lower_bound(column, factor)))
+    # No spike is below: a median of the past is at least the least value of all.
+    known_values = column[np.isfinite(column)]
+    lower_bound = (
+        factor * float(known_values.min()) if known_values.size and factor > 0 else -np.inf
+    )
+    above = np.flatnonzero(column > max(floor, lower_bound))
     baselines = medians_ending_at(
         column, above - 1, max(int(window), MIN_BASELINE_POINTS), MIN_BASELINE_POINTS
     )
@@ -38,12 +43,6 @@ def spikes(values: Array, *, factor: float, floor: float, window: int = 50) -> t
         hits = np.isfinite(baselines) & (column[above] > factor * baselines)
     hit_spikes = map(partial(_spike, column), above[hits].tolist(), baselines[hits].tolist())
     return tuple(hit_spikes)
-
-
-def _lower_bound(column: Array, factor: float) -> float:
-    """Return what no spike is below: a median of the past is at least the least value of all."""
-    known_values = column[np.isfinite(column)]
-    return factor * float(known_values.min()) if known_values.size and factor > 0 else -np.inf
 
 
 def _spike(column: Array, index: int, baseline: float) -> Spike:

@@ -171,7 +171,12 @@ def _compare(source: _Source, path: Path, origin: Origin) -> None:
                 copy = next(copies, None)
                 alike = copy is not None and _content(copy) == _content(item)
             if not alike:
-                raise _SkipFile(f"{MISMATCH}: {_describe_item(item)}")
+                text = (
+                    f"rows of {', '.join(item.keys[:3])} from step {item.steps[0]:,} on"
+                    if isinstance(item, Scalars)
+                    else f"the block at offset {item.offset:,}"
+                )
+                raise _SkipFile(f"{MISMATCH}: {text}")
         if packed_file.damage or next(copies, None) is not None or written.has_more():
             raise _SkipFile(f"{MISMATCH}: it holds more")
         if not packed_file.origin == source.origin == origin:
@@ -180,12 +185,6 @@ def _compare(source: _Source, path: Path, origin: Origin) -> None:
 
 def _content(frame: Frame) -> tuple[int, memoryview]:
     return frame.header.kind, frame.payload
-
-
-def _describe_item(item: Scalars | Frame) -> str:
-    if isinstance(item, Scalars):
-        return f"rows of {', '.join(item.keys[:3])} from step {item.steps[0]:,} on"
-    return f"the block at offset {item.offset:,}"
 
 
 class _PackedRows:

@@ -57,13 +57,9 @@ class Block:
 
 def index_size(count: int) -> int:
     """Count the bytes of the index of a block of `count` keys."""
-    return (
-        INDEX_START.size + 8 * count + _round_up(4 * (VALUE_STREAM + count)) + INDEX_CHECKSUM.size
-    )
-
-
-def _round_up(size: int) -> int:
-    return size + -size % frames.ALIGN_BYTES
+    streams = 4 * (VALUE_STREAM + count)
+    padding = -streams % frames.ALIGN_BYTES
+    return INDEX_START.size + 8 * count + streams + padding + INDEX_CHECKSUM.size
 
 
 def block(chunk: Scalars, table: int) -> list[bytes]:

@@ -167,7 +167,12 @@ def _extremes(series: Series, edges: Whole) -> Whole:
     starts = starts[starts < len(series)]
     ends = np.append(starts[1:], len(series))
     if len(series) > MIN_LOOP_POINTS * len(starts):
-        lows, highs = _column_extremes(series.values, starts, ends)
+        # The place of the first lowest and of the first highest value of each column.
+        places = np.empty((2, len(starts)), np.int64)
+        for index, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+            column = series.values[start:end]
+            places[:, index] = start + column.argmin(), start + column.argmax()
+        lows, highs = places[0], places[1]
     else:
         low = np.minimum.reduceat(series.values, starts)
         high = np.maximum.reduceat(series.values, starts)
@@ -175,15 +180,6 @@ def _extremes(series: Series, edges: Whole) -> Whole:
         lows = _first_where(series.values == np.repeat(low, counts), starts)
         highs = _first_where(series.values == np.repeat(high, counts), starts)
     return np.unique(np.concatenate([starts, ends - 1, lows, highs]))
-
-
-def _column_extremes(values: Numbers, starts: Whole, ends: Whole) -> tuple[Whole, Whole]:
-    """Return the place of the first lowest and of the first highest value of each column."""
-    places = np.empty((2, len(starts)), np.int64)
-    for index, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        column = values[start:end]
-        places[:, index] = start + column.argmin(), start + column.argmax()
-    return places[0], places[1]
 
 
 def _first_where(hit: NDArray[np.bool_], starts: Whole) -> Whole:

@@ -45,12 +45,14 @@ def _column_names(rows: Grid) -> list[str]:
 
 
 def _csv(rows: Grid, file: IO[bytes]) -> None:
-    file.write(_line(_column_names(rows)))
+    header = StringIO()
+    csv.writer(header).writerow(_column_names(rows))
+    file.write(header.getvalue().encode(errors="replace"))
     for begin in range(0, len(rows), EXPORT_CHUNK_ROWS):
         chunk = slice(begin, begin + EXPORT_CHUNK_ROWS)
         columns = [
             rows.steps[chunk].tolist(),
-            [_format_time(t) for t in rows.times[chunk].tolist()],
+            ["" if np.isnan(t) else repr(t) for t in rows.times[chunk].tolist()],
         ]
         for values, logged in zip(rows.values[:, chunk], rows.logged[:, chunk], strict=True):
             texts = [repr(value) for value in values.tolist()]
@@ -62,16 +64,6 @@ def _csv(rows: Grid, file: IO[bytes]) -> None:
                 f"{','.join(map(str, row))}\r\n".encode() for row in zip(*columns, strict=True)
             )
         )
-
-
-def _line(cells: list[str]) -> bytes:
-    buffer = StringIO()
-    csv.writer(buffer).writerow(cells)
-    return buffer.getvalue().encode(errors="replace")
-
-
-def _format_time(time: float) -> str:
-    return "" if np.isnan(time) else repr(time)
 
 
 def _jsonl(rows: Grid, file: IO[bytes]) -> None:

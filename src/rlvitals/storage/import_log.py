@@ -25,10 +25,13 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
     if is_run(path):
         raise UsageError("a run is here already", where=str(path), hint="name another folder")
     main = _fullest(logs)
+    # Known where its keys or its reader tell.
+    table = lookup.choose(main.source, main.series, TABLES, main.framework)
+    framework = "" if table is None or table is GENERIC else table.framework
     info = About(
         name=name,
         settings={key: value for log in reversed(logs) for key, value in log.settings.items()},
-        framework=_framework(main),
+        framework=framework,
         notes="\n".join(f"{log.source}: {note}" for log in logs for note in log.notes),
         more={"step_unit": main.step_unit, "imported": [log.source for log in logs]},
     )
@@ -67,12 +70,6 @@ def _fullest(logs: Sequence[Log]) -> Log:
 
 def _prefix(log: Log, main: Log) -> str:
     return "" if log.step_unit == main.step_unit else f"{log.source}/"
-
-
-def _framework(log: Log) -> str:
-    """Name the framework whose keys a log has, where its keys or its reader tell."""
-    table = lookup.choose(log.source, log.series, TABLES, log.framework)
-    return "" if table is None or table is GENERIC else table.framework
 
 
 def _write_scalars(writer: Writer, series: Mapping[str, Series]) -> None:

@@ -120,8 +120,12 @@ def read_file(file: BlockFile, cursor: BlockCursor | None = None) -> Scan:
 
 def read_packed_file(packed: PackedFile, cursor: BlockCursor | None = None) -> Scan:
     """Read a compacted file from a cursor in the file that it replaces."""
-    if packed.origin is None:
-        return _read_without_origin(packed, cursor)
+    if packed.origin is None:  # damaged: the file is read once, on the first call
+        if cursor is not None:
+            return ScanBuilder(cursor).scan(replaced=False)
+        rows = tuple(packed.all_scalars())
+        end = BlockCursor(rows=sum(len(chunk.steps) for chunk in rows), others=len(packed.others))
+        return build_scan(packed, rows, 0, end, replaced=False)
     end = packed.origin.cursor()
     is_replaced = cursor is not None and cursor.head not in {b"", end.head}
     begin = BlockCursor() if cursor is None or is_replaced else cursor
@@ -129,15 +133,6 @@ def read_packed_file(packed: PackedFile, cursor: BlockCursor | None = None) -> S
     remainder = (columns.rows_from(chunk, begin.rows) for chunk in scalars)
     rows = tuple(chunk for chunk in remainder if len(chunk.steps))
     return build_scan(packed, rows, begin.others, end, replaced=is_replaced)
-
-
-def _read_without_origin(packed: PackedFile, cursor: BlockCursor | None) -> Scan:
-    """Read a compacted file whose origin is damaged: once, on the first call."""
-    if cursor is not None:
-        return ScanBuilder(cursor).scan(replaced=False)
-    rows = tuple(packed.all_scalars())
-    end = BlockCursor(rows=sum(len(chunk.steps) for chunk in rows), others=len(packed.others))
-    return build_scan(packed, rows, 0, end, replaced=False)
 
 
 def build_scan(

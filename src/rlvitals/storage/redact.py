@@ -247,7 +247,7 @@ def _redact_mapping(name: str, group: Mapping[object, object], depth: int) -> di
         path = f"{name}/{key_text}" if name else key_text
         if label and key_text.lower() in kinds.NEUTRAL_KEYS and kinds.strength(label):
             path = label
-        clean[_key(key)] = _redact_value(path, value, depth + 1)
+        clean[text(key) if isinstance(key, str) else key] = _redact_value(path, value, depth + 1)
     return clean
 
 
@@ -280,10 +280,6 @@ def _is_value(flag: str, value: object) -> bool:
     return _is_secret(flag, value) or (
         flag == "p" and isinstance(value, str) and kinds.is_drawn(value)
     )
-
-
-def _key(key: object) -> object:
-    return text(key) if isinstance(key, str) else key
 
 
 def _is_secret(name: str, value: object) -> bool:

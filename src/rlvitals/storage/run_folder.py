@@ -158,7 +158,17 @@ class RunFolder:
         with safe_files.lock(self.path):
             stored = read_both(self.path / RUN_FILE)
             info = stored.about
-            number = self._find_attempt(info, rank, launch)
+            claimed = {(file.attempt, file.rank) for file in self.block_files()}
+            unclaimed = [a for a in info.attempts if (a.number, rank) not in claimed]
+            if launch:
+                number = next(
+                    (attempt.number for attempt in unclaimed if attempt.launch == launch), None
+                )
+            else:
+                # The launch is unknown: a later rank belongs to the newest attempt of rank 0.
+                newest = max((attempt.number for attempt in info.attempts), default=0)
+                is_unclaimed = any(attempt.number == newest for attempt in unclaimed)
+                number = newest if rank and is_unclaimed else None
             while not (number and self._claim(number, rank)):
                 number = max([number or 0, *(file.attempt for file in self.block_files())]) + 1
             if all(attempt.number != number for attempt in info.attempts):
@@ -168,17 +178,6 @@ class RunFolder:
             path = self.block_path(number, rank)
             temp_files.remove_stale(self.path, path.stat().st_mtime)
         return RunFolder(self.path, info), number, path
-
-    def _find_attempt(self, info: About, rank: int, launch: str) -> int | None:
-        """Return the attempt that a rank belongs to; None for a new one."""
-        claimed = {(file.attempt, file.rank) for file in self.block_files()}
-        unclaimed = [attempt for attempt in info.attempts if (attempt.number, rank) not in claimed]
-        if launch:
-            return next((attempt.number for attempt in unclaimed if attempt.launch == launch), None)
-        # The launch is unknown: a later rank belongs to the newest attempt of rank 0.
-        newest = max((attempt.number for attempt in info.attempts), default=0)
-        numbers = (attempt.number for attempt in unclaimed)
-        return next((number for number in numbers if rank and number == newest), None)
 
     def _claim(self, number: int, rank: int) -> bool:
         path = self.block_path(number, rank)

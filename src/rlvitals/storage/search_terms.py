@@ -61,23 +61,20 @@ def _parse_term(text: str) -> Term:
         return TextTerm(text)
     key, operator, value = match["key"], match["operator"], match["value"]
     if operator != ":":
-        return SettingTerm(key, operator, _parse_operand(text, operator, value))
+        # A text only where equality is asked. NaN is a text: it equals none.
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        operand: float | str = value
+        if not math.isnan(number):
+            operand = number
+        elif operator not in {"=", "!="}:
+            raise UsageError(f"{value!r} is not a number", where=text) from None
+        return SettingTerm(key, operator, operand)
     if key == "tag":
         return TagTerm(value)
     if key not in SEARCH_FIELDS:
         hint = f"one of tag, {', '.join(SEARCH_FIELDS)}; KEY=VALUE asks for a setting"
         raise UsageError(f"nothing is called {key!r}", where=text, hint=hint)
     return FieldTerm(key, value)
-
-
-def _parse_operand(text: str, operator: str, value: str) -> float | str:
-    """Return a number, or a text where only equality is asked. NaN is a text: it equals none."""
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not math.isnan(number):
-        return number
-    if operator not in {"=", "!="}:
-        raise UsageError(f"{value!r} is not a number", where=text) from None
-    return value

@@ -17,7 +17,10 @@ def setting_cells(info: About) -> list[SettingCell]:
     job = info.more.get("job")
     settings = {**info.settings, **({JOB_SETTING: job} if isinstance(job, Mapping) else {})}
     cells = [
-        SettingCell(key, _text(value), _number(value, key)) for key, value in _leaves(settings)
+        SettingCell(
+            key, value if isinstance(value, str) else json.dumps(value), _number(value, key)
+        )
+        for key, value in _leaves(settings)
     ]
     if info.seed is not None:
         cells.append(SettingCell("seed", str(info.seed), float(info.seed)))
@@ -38,10 +41,6 @@ def _leaves(settings: Mapping[str, object], within: str = "") -> Iterator[tuple[
             yield from _leaves(value, name)
         else:
             yield name, value
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _number(value: object, key: str) -> float | None:

@@ -243,15 +243,7 @@ class Thinner:
         places = _ravel(buckets.places, order)
         values = _ravel(buckets.values, order)
         points = Series(_ravel(buckets.steps, order), _ravel(buckets.times, order), values)
-        judged = _merge_seams(self._find_rule_points(values), places, points, self._seams)
-        drawn = points.where(np.unique(places, return_index=True)[1])
-        bad = (int(self._bad[0]), int(self._bad[1]), int(self._bad[2]))
-        outline = Outline(drawn, self._means(buckets), self.count, bad)
-        return Series(judged.steps, judged.times, judged.values, self._width, outline)
-
-    @staticmethod
-    def _find_rule_points(values: Numbers) -> Whole:
-        """Return the indices of the points that rules judge among the kept ones [7 b]."""
+        # The points that rules judge among the kept ones [7 b].
         window = POINTS_PER_EXTREME * len(Slot)
         split = len(values) - len(values) % window
         indices = [np.arange(0, len(values), len(Slot)), np.array([len(values) - 1])]
@@ -259,7 +251,24 @@ class Thinner:
         if split < len(values):
             remainder = values[split:].reshape(1, -1)
             indices.append(split + find_rare(remainder, len(Slot)))
-        return np.concatenate(indices)
+        judged_rows = np.concatenate(indices)
+        # Judged points and those around seams in the order of their places, each once.
+        judged_points = points.where(judged_rows)
+        all_places = [
+            places[judged_rows],
+            *(first + np.arange(len(seam)) for first, seam in self._seams),
+        ]
+        pieces = [judged_points, *(seam for _, seam in self._seams)]
+        rows = np.unique(np.concatenate(all_places), return_index=True)[1]
+        judged = Series(
+            np.concatenate([piece.steps for piece in pieces])[rows],
+            np.concatenate([piece.times for piece in pieces])[rows],
+            np.concatenate([piece.values for piece in pieces])[rows],
+        )
+        drawn = points.where(np.unique(places, return_index=True)[1])
+        bad = (int(self._bad[0]), int(self._bad[1]), int(self._bad[2]))
+        outline = Outline(drawn, self._means(buckets), self.count, bad)
+        return Series(judged.steps, judged.times, judged.values, self._width, outline)
 
     @staticmethod
     def _means(buckets: _Buckets) -> Series:
@@ -273,18 +282,3 @@ class Thinner:
 def _ravel(column: NDArray[Kind], order: Whole) -> NDArray[Kind]:
     """Return kept points [7, b] bucket after bucket [7 b], those of each in an order [7, b]."""
     return np.take_along_axis(column, order, axis=0).T.reshape(-1)
-
-
-def _merge_seams(
-    judged: Whole, places: Whole, points: Series, seams: list[tuple[int, Series]]
-) -> Series:
-    """Return judged points and those around seams in the order of their places, each once."""
-    judged_points = points.where(judged)
-    all_places = [places[judged], *(first + np.arange(len(seam)) for first, seam in seams)]
-    pieces = [judged_points, *(seam for _, seam in seams)]
-    rows = np.unique(np.concatenate(all_places), return_index=True)[1]
-    return Series(
-        np.concatenate([piece.steps for piece in pieces])[rows],
-        np.concatenate([piece.times for piece in pieces])[rows],
-        np.concatenate([piece.values for piece in pieces])[rows],
-    )

@@ -76,7 +76,11 @@ def thin(key: str, series: Series, buckets: int, tier: Tier | None = None) -> tu
             for mask in (np.isnan(value), value == np.inf, value == -np.inf)
         )
     else:
-        first = _join(tier.points, buckets)
+        # The first of each group of adjacent buckets, of like size.
+        preceding = np.cumsum(tier.points) - tier.points
+        group = preceding * buckets // max(int(tier.points.sum()), 1)
+        _, group_starts = np.unique(group, return_index=True)
+        first = np.array(group_starts, np.int64)
         ends = np.concatenate([[0], np.cumsum(tier.stored)])
         starts = ends[first]
         points, nan, above, below = (
@@ -88,14 +92,6 @@ def thin(key: str, series: Series, buckets: int, tier: Tier | None = None) -> tu
     stored = np.array([len(selection) for selection in rows], np.int64)
     indices = np.concatenate(rows) if rows else np.empty(0, np.int64)
     return indices, Tier(key, stored, points, nan, above, below)
-
-
-def _join(points: Counts, buckets: int) -> Counts:
-    """Return the first of each group of adjacent buckets, int64 [<= buckets], of like size."""
-    preceding = np.cumsum(points) - points
-    group = preceding * buckets // max(int(points.sum()), 1)
-    _, first = np.unique(group, return_index=True)
-    return np.array(first, np.int64)
 
 
 def _select(values: NDArray[np.float64]) -> Counts:

@@ -43,7 +43,9 @@ def find(
     in the working folder or above it is the user's own. Raises UsageError for a file that
     `RLVITALS_CONFIG` names and that is not there.
     """
-    home = _home(environ or {})
+    user_folder = config_folder(environ or {})
+    user_file = None if user_folder is None else user_folder / SETTINGS_FILE
+    home = user_file if user_file is not None and _is_file(user_file) else None
     files = [] if home is None else [SettingsFile(home)]
     override = (environ or {}).get(CONFIG_VARIABLE, "")
     if override:
@@ -107,13 +109,6 @@ def config_folder(environ: Mapping[str, str]) -> Path | None:
     except RuntimeError:  # no home folder
         return None
     return base / "rlvitals"
-
-
-def _home(environ: Mapping[str, str]) -> Path | None:
-    """Return the settings file in the user's configuration folder."""
-    folder = config_folder(environ)
-    path = None if folder is None else folder / SETTINGS_FILE
-    return path if path is not None and _is_file(path) else None
 
 
 def _distrust(path: Path, start: Path, *, records: bool) -> str:

@@ -36,14 +36,9 @@ def verify(folder: Path) -> tuple[Report, ...]:
     """Check a run folder's files. Raises UnreadableLog for a newer format."""
     return (
         *_verify_run_file(folder / RUN_FILE),
-        *map(_verify_blocks, _files(folder)),
+        *(_verify_blocks(path) for file in run_folder.block_files(folder) for path in file.paths),
         *_verify_events(folder / EVENTS_FILE),
     )
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for file in run_folder.block_files(folder):
-        yield from file.paths
 
 
 def _verify_run_file(path: Path) -> Iterator[Report]:

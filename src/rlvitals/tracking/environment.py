@@ -196,6 +196,12 @@ def git(folder: Path) -> dict[str, object]:
     diff = ""
     if is_dirty or status is None:  # git compares every file once more
         diff = _git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD") or ""
+    diff = redact.text(_drop_secret_files(diff))
+    data = diff.encode()
+    diff_facts: dict[str, object] = {"diff": diff}
+    if len(data) > MAX_DIFF_BYTES:  # its complete lines up to the limit
+        text = data[: data.rfind(b"\n", 0, MAX_DIFF_BYTES) + 1].decode(errors="replace")
+        diff_facts = {"diff": text, "diff_cut": True}
     untracked = [line[3:] for line in lines if line.startswith("??")]
     facts: dict[str, object] = {
         "commit": commit,
@@ -204,7 +210,7 @@ def git(folder: Path) -> dict[str, object]:
         "remote": redact.text((_git(folder, "remote", "get-url", "origin") or "").strip()),
         "untracked": untracked[:100],
         "untracked_count": len(untracked),
-        **_truncate_diff(redact.text(_drop_secret_files(diff))),
+        **diff_facts,
     }
     return {name: value for name, value in facts.items() if value or name == "dirty"}
 
@@ -226,15 +232,6 @@ def _drop_secret_files(diff: str) -> str:
 
 def _mask_key(match: re.Match[str]) -> str:
     return f"{match[1]}{redact.REDACTED}{match[1]}" if is_drawn(match[2]) else match[0]
-
-
-def _truncate_diff(diff: str) -> dict[str, object]:
-    """Keep the complete lines of a diff up to the limit, and mark that it was cut."""
-    data = diff.encode()
-    if len(data) <= MAX_DIFF_BYTES:
-        return {"diff": diff}
-    text = data[: data.rfind(b"\n", 0, MAX_DIFF_BYTES) + 1].decode(errors="replace")
-    return {"diff": text, "diff_cut": True}
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

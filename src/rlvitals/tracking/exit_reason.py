@@ -43,13 +43,21 @@ def read(run: Path, events: Iterable[Event], newest: int = 0) -> AttemptEnd:
     last = [beat for beat in beats if beat.attempt == attempt]
     events = list(events)
     if attempt < newest:
-        return AttemptEnd(_ending_from_events(events, newest), (), newest)
+        # Of several ranks, the first failure.
+        attempt_events = [event for event in events if event.facts.get("attempt", newest) == newest]
+        event_ends = [
+            _ending_from_event(event) for event in attempt_events if event.kind in END_KINDS
+        ]
+        ending = next((end for end in event_ends if _is_failure(end)), next(iter(event_ends), None))
+        return AttemptEnd(ending, (), newest)
     ends = [(beat, _process_ending(run, beat, events)) for beat in last]
     failed = [(beat, end) for beat, end in ends if end is not None and _is_failure(end)]
     open_processes = tuple(_process(beat) for beat, end in ends if end is None)
     if failed:
         first, end = min(failed, key=lambda pair: pair[0].time)
-        return AttemptEnd(_add_rank(first, end, len(last)), open_processes, attempt)
+        if len(last) > 1:
+            end = replace(end, reason=f"rank {first.rank}: {end.reason}")
+        return AttemptEnd(end, open_processes, attempt)
     finished = [(beat, end) for beat, end in ends if end is not None]
     if open_processes or not finished:
         return AttemptEnd(None, open_processes, attempt)
@@ -72,20 +80,17 @@ def _is_interrupt(traceback: str) -> bool:
     return traceback.strip().rpartition("\n")[2].startswith("KeyboardInterrupt")
 
 
-def _add_rank(beat: Beat, end: Ending, ranks: int) -> Ending:
-    """Add the rank of the process to the reason, where there are several."""
-    if ranks == 1:
-        return end
-    reason = f"rank {beat.rank}: {end.reason}"
-    return Ending(end.exit_code, end.traceback, end.signal, end.step, reason)
-
-
 def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | None:
     """Combine the records of a process's end; None where there are none.
 
     The run's own status has priority, then the exit code, then a signal, then an exception.
     """
-    own_events = [event for event in events if _belongs_to(event, beat)]
+    # An event without a rank is the first process's.
+    own_events = [
+        event
+        for event in events
+        if event.facts.get("attempt") == beat.attempt and event.facts.get("rank", 0) == beat.rank
+    ]
     finish_event = next(
         (event for event in reversed(own_events) if event.kind in FINISH_KINDS), None
     )
@@ -104,20 +109,14 @@ def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | 
         after = f" after {signal}" if signal else ""
         return Ending(beat.exit_code, trace, "", step, f"exit code {beat.exit_code}{after}")
     if signal:
-        return Ending(None, dump, signal, step, _describe_signal(signal) + _crash_location(dump))
+        reason = signal if signal in FATAL_SIGNALS.values() else f"ended from outside by {signal}"
+        return Ending(None, dump, signal, step, reason + _crash_location(dump))
     if exception_event is not None:
         by_hand = _is_interrupt(trace)
         return Ending(None, trace, "", step, "stopped by hand" if by_hand else "")
     if finish_event is not None:
         return Ending(None, "", "", step, "the program ended")
     return None
-
-
-def _ending_from_events(events: Iterable[Event], attempt: int) -> Ending | None:
-    """Return the end of an attempt by its events; of several ranks, the first failure."""
-    attempt_events = [event for event in events if event.facts.get("attempt", attempt) == attempt]
-    ends = [_ending_from_event(event) for event in attempt_events if event.kind in END_KINDS]
-    return next((end for end in ends if _is_failure(end)), next(iter(ends), None))
 
 
 def _ending_from_event(event: Event) -> Ending:
@@ -135,10 +134,6 @@ def _finish_ending(event: Event, status: str, step: int | None) -> Ending:
     if trace or status in ("failed", "crashed", "error"):
         return Ending(None if trace else 1, trace, "", step, status)
     return Ending(0 if status == "finished" or code == 0 else None, "", "", step, status)
-
-
-def _describe_signal(signal: str) -> str:
-    return signal if signal in FATAL_SIGNALS.values() else f"ended from outside by {signal}"
 
 
 def _crash_location(dump: str) -> str:
@@ -163,12 +158,6 @@ def _read_crash(run: Path, beat: Beat) -> tuple[str, str]:
         # Any other headline is the interpreter's own: it gives up by SIGABRT.
         return FATAL_SIGNALS.get(error_name, "SIGABRT"), dump
     return ("SIGHUP" if "Stack (most recent call first)" in dump else "SIGTERM"), dump
-
-
-def _belongs_to(event: Event, beat: Beat) -> bool:
-    """Return whether an event is of a process: an event without a rank is the first one's."""
-    facts = event.facts
-    return facts.get("attempt") == beat.attempt and facts.get("rank", 0) == beat.rank
 
 
 def _text(event: Event | None, name: str) -> str:

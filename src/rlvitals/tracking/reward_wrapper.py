@@ -82,7 +82,14 @@ class _CallStats:
             return
         try:
             with self._lock:
-                is_batch = self._add_value(value)
+                # A total and its parts.
+                if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping):
+                    total_is_batch = self._add_component(self.name, value[0])
+                    is_batch = self._add_components(value[1]) or total_is_batch
+                elif isinstance(value, Mapping):
+                    is_batch = self._add_components(value)
+                else:
+                    is_batch = self._add_component(self.name, value)
                 self._count_call(seconds)
                 if is_batch or time.monotonic() >= self._next_row_time:
                     self._write(run)
@@ -110,16 +117,6 @@ class _CallStats:
         self.calls += 1
         self._count += 1
         self._seconds += seconds
-
-    def _add_value(self, value: Any) -> bool:  # noqa: ANN401 - anything a reward function returns
-        """Add a returned value to its components; return whether it is a batch."""
-        # A total and its parts.
-        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping):
-            is_batch = self._add_component(self.name, value[0])
-            return self._add_components(value[1]) or is_batch
-        if isinstance(value, Mapping):
-            return self._add_components(value)
-        return self._add_component(self.name, value)
 
     def _add_components(self, components: Mapping[object, object]) -> bool:
         batches = [self._add_component(str(name), value) for name, value in components.items()]

@@ -241,9 +241,14 @@ class _Launch:
 
 
 def _path(recording: Recording) -> Path:
-    return Path(
-        recording.folder or Path("runs", recording.project, recording.name or _default_name())
-    )
+    if recording.folder:
+        return Path(recording.folder)
+    name = recording.name
+    if not name:
+        script = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else "run"
+        moment = time.strftime("%Y%m%d-%H%M%S")
+        name = f"{script or 'run'}-{moment}-{secrets.token_hex(2)}"
+    return Path("runs", recording.project, name)
 
 
 def _open_run(path: Path, info: About, process: launcher_rank.Place, *, durable: bool) -> Opening:
@@ -285,8 +290,3 @@ def _known_id(path: Path) -> str:
     from rlvitals.checkpoints import manifest  # noqa: PLC0415 - loaded for a resumed run
 
     return manifest.find_run_id(path)
-
-
-def _default_name() -> str:
-    script = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else "run"
-    return f"{script or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"

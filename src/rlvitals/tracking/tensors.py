@@ -54,7 +54,13 @@ class FlatMetrics:
         elif value is None:
             self.none.append(prefix + key)
         elif gpu_numbers.is_on_gpu(value):
-            self._take_from_gpu(prefix + key, value)
+            name = prefix + key
+            if gpu_numbers.is_capturing():
+                self.wrong.append(
+                    f"{name}: it is computed when the CUDA graph is replayed; log it then"
+                )
+            else:
+                self.values[name] = self.on_gpu[name] = value
         elif not isinstance(value, Mapping):
             if (number := _freeze(value, at_once=self.at_once)) is None:
                 self.wrong.append(f"{prefix}{key}: {kind(value)} is no number")
@@ -64,14 +70,6 @@ class FlatMetrics:
             self.take(value, f"{prefix}{key}/", depth - 1)
         else:
             self.wrong.append(f"{prefix[:60]}...: dicts nested more than {MAX_DICT_DEPTH} deep")
-
-    def _take_from_gpu(self, name: str, value: object) -> None:
-        if gpu_numbers.is_capturing():
-            self.wrong.append(
-                f"{name}: it is computed when the CUDA graph is replayed; log it then"
-            )
-        else:
-            self.values[name] = self.on_gpu[name] = value
 
     def copy_from_gpu(self) -> None:
         """Replace tensors on a GPU by numbers, which are on their way if not `at_once`."""

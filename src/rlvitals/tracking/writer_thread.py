@@ -270,14 +270,12 @@ class WriterThread:
         elif order.all_sinks:
             for outlet in self._outlets:
                 outlet.flush()
-            order.written.append(self._has_flushed_all())
+            # Nothing is pending and nothing was lost since the last call.
+            new_losses, self._lost_before = self.losses.total - self._lost_before, self.losses.total
+            failed, self._failed = self._failed, False
+            is_complete = not (new_losses or failed or self._native.pending)
+            order.written.append(is_complete)
         order.lock.release()
-
-    def _has_flushed_all(self) -> bool:
-        """Return whether nothing is pending and nothing was lost since the last call."""
-        new_losses, self._lost_before = self.losses.total - self._lost_before, self.losses.total
-        failed, self._failed = self._failed, False
-        return not (new_losses or failed or self._native.pending)
 
     def _take(self) -> None:
         """Pass all logged data to the sinks, in chunks of rows."""

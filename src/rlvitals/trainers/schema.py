@@ -101,21 +101,19 @@ def read(
     for name, value in values.items():
         path = f"{above}.{name}" if above else name
         if name not in fields_by_name:
-            raise UsageError(
-                f"there is no {path}", where=source, hint=_suggest_key(name, fields_by_name, root)
+            namesakes = [key.name for key in keys(root) if key.path[-1] == name]
+            hint = (
+                f"did you mean {' or '.join(namesakes)}?"
+                if namesakes
+                else _suggest_name(name, fields_by_name)
             )
+            raise UsageError(f"there is no {path}", where=source, hint=hint)
         default = _default(fields_by_name[name])
         if is_dataclass(default):
             options[name] = read(type(default), value, source, path, root)
         else:
             options[name] = _check_value(fields_by_name[name], default, value, f"{source}, {path}")
     return schema(**options)
-
-
-def _suggest_key(name: str, names: Collection[str], root: type[Any]) -> str:
-    """Return the same key of another section, else the nearest of this one, else all of them."""
-    places = [key.name for key in keys(root) if key.path[-1] == name]
-    return f"did you mean {' or '.join(places)}?" if places else _suggest_name(name, names)
 
 
 def _suggest_name(name: str, names: Collection[str]) -> str:
@@ -176,14 +174,14 @@ def _number_check(default: float) -> Callable[[Any, Any, str], float]:
 def to_dict(section: Any) -> dict[str, Any]:  # noqa: ANN401 - any section
     """Return a section as a dictionary, as in a settings file."""
     return {
-        field.name: to_dict(value) if is_dataclass(value) else _plain(value)
+        field.name: to_dict(value)
+        if is_dataclass(value)
+        else list(value)
+        if isinstance(value, tuple)
+        else value
         for field in fields(section)
         for value in (getattr(section, field.name),)
     }
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - of any type
-    return list(value) if isinstance(value, tuple) else value
 
 
 def load(  # noqa: PLR0913 - what a file may be, each by its name
@@ -265,13 +263,20 @@ def add_flags(
         section = ".".join(key.path[:-1])
         group = groups.setdefault(section, parser.add_argument_group(section))
         truth = isinstance(key.default, bool)
+        metavar = None if key.choices else "true|false" if truth else "X"
+        is_list = isinstance(key.default, tuple)
+        parse: Any = _truth if truth else key.inner if is_list else type(key.default)
+        declared = ({key.name: key.default}, "")
+        values, source = next(layer for layer in (*defaults, declared) if key.name in layer[0])
+        default = _format_value(values[key.name]) or "none"
+        default = f"{default}, {source}" if source else default
         group.add_argument(
             key.flag, *aliases.get(key.name, ()), dest=key.name, default=None,
-            metavar=key.item or _metavar(key),
-            type=_parse(key), choices=key.choices or None,
-            nargs="*" if isinstance(key.default, tuple) else "?" if truth else None,
+            metavar=key.item or metavar,
+            type=parse, choices=key.choices or None,
+            nargs="*" if is_list else "?" if truth else None,
             const=True if truth else None,
-            help=f"{key.doc} (default: {_format_default(key, defaults)})".replace("%", "%%"),
+            help=f"{key.doc} (default: {default})".replace("%", "%%"),
         )  # fmt: skip
 
 
@@ -356,27 +361,10 @@ def write(file: Path, section: Any) -> None:  # noqa: ANN401 - any section
         temporary.unlink(missing_ok=True)
 
 
-def _metavar(key: Key) -> str | None:
-    return None if key.choices else "true|false" if isinstance(key.default, bool) else "X"
-
-
-def _format_default(key: Key, defaults: Sequence[tuple[Values, str]]) -> str:
-    declared = ({key.name: key.default}, "")
-    values, source = next(layer for layer in (*defaults, declared) if key.name in layer[0])
-    text = _format_value(values[key.name]) or "none"
-    return f"{text}, {source}" if source else text
-
-
 def _format_value(default: Any) -> str:  # noqa: ANN401 - of any type
     if isinstance(default, bool):
         return str(default).lower()
     return " ".join(map(str, default)) or "none" if isinstance(default, tuple) else f"{default}"
-
-
-def _parse(key: Key) -> Any:  # noqa: ANN401 - a function that reads a text
-    if isinstance(key.default, bool):
-        return _truth
-    return key.inner if isinstance(key.default, tuple) else type(key.default)
 
 
 def _truth(text: str) -> bool:

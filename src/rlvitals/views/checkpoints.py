@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.checkpoints.inspect_run import CheckpointState, CheckpointStatus, Inspection
+from rlvitals.checkpoints.inspect_run import CheckpointState, Inspection
 from rlvitals.errors import harmless
 from rlvitals.tracking import clock
 from rlvitals.views.console import grid
@@ -22,15 +22,6 @@ CHECKPOINT_COLOURS: Mapping[CheckpointState, str] = {
 
 def table(inspection: Inspection, differs: Sequence[str]) -> RenderableType:
     """Render the checkpoint to resume from, then a row for each checkpoint."""
-    blocks: list[RenderableType] = [_answer(inspection, differs)]
-    if inspection.seen:
-        blocks += [Text(), _rows(inspection)]
-    if damaged := [checkpoint for checkpoint in inspection.seen if checkpoint.why]:
-        blocks += [Text(), _whys(damaged)]
-    return Group(*blocks)
-
-
-def _answer(inspection: Inspection, differs: Sequence[str]) -> RenderableType:
     resume_point = inspection.taken
     if resume_point is None:
         head = Text.assemble(("A resume takes none", "bold"), f": {harmless(inspection.why)}")
@@ -42,7 +33,17 @@ def _answer(inspection: Inspection, differs: Sequence[str]) -> RenderableType:
     lines = [head, *(Text(f"  but {harmless(difference)}", "yellow") for difference in differs)]
     if any(checkpoint.complete for checkpoint in inspection.seen):
         lines.append(Text(f"  try: rlvitals checkpoints {harmless(str(inspection.folder))} --seal"))
-    return Group(*lines)
+    answer = Group(*lines)
+    blocks: list[RenderableType] = [answer]
+    if inspection.seen:
+        blocks += [Text(), _rows(inspection)]
+    if damaged := [checkpoint for checkpoint in inspection.seen if checkpoint.why]:
+        names = [harmless(entry.folder.name) for entry in reversed(damaged)]
+        reasons = grid(max(map(len, names)))
+        for name, entry in zip(names, reversed(damaged), strict=True):
+            reasons.add_row(Text(name, "dim"), harmless(entry.why))
+        blocks += [Text(), reasons]
+    return Group(*blocks)
 
 
 def _rows(inspection: Inspection) -> RenderableType:
@@ -50,8 +51,10 @@ def _rows(inspection: Inspection) -> RenderableType:
     for head in ("", "step", "saved", "size", "state", "health", "kept because"):
         rows.add_column(head, justify="right" if head in {"step", "size"} else "left")
     for checkpoint in reversed(inspection.seen):
+        resume_point = inspection.taken
+        is_next = resume_point is not None and checkpoint.folder == resume_point.folder
         rows.add_row(
-            Text("▸" if _is(checkpoint, inspection.taken) else "", "bold green"),
+            Text("▸" if is_next else "", "bold green"),
             f"{checkpoint.step:,}",
             Text("" if checkpoint.saved is None else clock.date(checkpoint.saved), "dim"),
             size(checkpoint.size),
@@ -59,18 +62,6 @@ def _rows(inspection: Inspection) -> RenderableType:
             harmless(checkpoint.health, 40) if checkpoint.health else Text("-", "dim"),
             Text(", ".join(checkpoint.kept), "dim"),
         )
-    return rows
-
-
-def _is(checkpoint: CheckpointStatus, resume_point: CheckpointStatus | None) -> bool:
-    return resume_point is not None and checkpoint.folder == resume_point.folder
-
-
-def _whys(checkpoints: Sequence[CheckpointStatus]) -> RenderableType:
-    names = [harmless(checkpoint.folder.name) for checkpoint in reversed(checkpoints)]
-    rows = grid(max(map(len, names)))
-    for name, checkpoint in zip(names, reversed(checkpoints), strict=True):
-        rows.add_row(Text(name, "dim"), harmless(checkpoint.why))
     return rows
 
 

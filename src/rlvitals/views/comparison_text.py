@@ -55,7 +55,15 @@ def answer(pair: Against, group: Group, reference: Group, *, name_word: bool = T
     """Return how a group compares with the reference, and why nothing can be said if so."""
     if pair.word != "cannot tell":
         return pair.word if name_word else ""
-    reason = _reason(pair, min(group.seeds, reference.seeds))
+    seeds = min(group.seeds, reference.seeds)
+    if seeds < MIN_SEEDS:
+        reason = _few_seeds(seeds)
+    elif pair.difference.value == 0 and pair.difference.low == pair.difference.high:
+        reason = "the scores are equal"
+    elif not pair.difference.excludes_zero:
+        reason = "the interval of the difference includes 0"
+    else:
+        reason = f"{pair.permutation:.0%} of random regroupings of these runs differ as much"
     if pair.more_seeds is not None:
         noun = "seed" if pair.more_seeds == 1 else "seeds"
         reason += (
@@ -80,13 +88,3 @@ def _needs_seeds(result: Comparison) -> bool:
 def _few_seeds(seeds: int) -> str:
     start = "1 seed in a group does" if seeds == 1 else f"{seeds} seeds in a group do"
     return f"{start} not show how far seeds differ, {MIN_SEEDS} are needed"
-
-
-def _reason(pair: Against, seeds: int) -> str:
-    if seeds < MIN_SEEDS:
-        return _few_seeds(seeds)
-    if pair.difference.value == 0 and pair.difference.low == pair.difference.high:
-        return "the scores are equal"
-    if not pair.difference.excludes_zero:
-        return "the interval of the difference includes 0"
-    return f"{pair.permutation:.0%} of random regroupings of these runs differ as much"

@@ -19,9 +19,14 @@ def console(file: TextIO | None = None, width: int | None = None) -> Console:
     terminal = file.isatty()
     forced = bool(os.environ.get("FORCE_COLOR"))
     coloured = (terminal or forced) and not os.environ.get("NO_COLOR")
+    if not width and not terminal and "COLUMNS" not in os.environ:
+        width = DEFAULT_WIDTH
+    elif not width:
+        # Tables do not fit in fewer than 40 columns, lines are hard to read beyond 100.
+        width = max(40, min(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, 100))
     return Console(
         file=file,
-        width=width or _width(terminal=terminal),
+        width=width,
         force_terminal=coloured,
         color_system="standard" if coloured else None,
         no_color=not coloured,
@@ -40,13 +45,6 @@ def emit(renderable: RenderableType, width: int | None = None) -> None:
         out.file.write(f"{plain(renderable, width=out.width)}\n")
     else:
         out.print(renderable)
-
-
-def _width(*, terminal: bool) -> int:
-    if not terminal and "COLUMNS" not in os.environ:
-        return DEFAULT_WIDTH
-    # Tables do not fit in fewer than 40 columns, lines are hard to read beyond 100.
-    return max(40, min(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, 100))
 
 
 def plain(renderable: RenderableType, width: int = DEFAULT_WIDTH) -> str:

@@ -13,14 +13,6 @@ from rlvitals.views.console import grid
 
 def report(examination: Examination) -> RenderableType:
     """Render the answer, the troubles and the passed checks."""
-    blocks: list[RenderableType] = [_answer(examination)]
-    for check, trouble in examination.troubles:
-        blocks += [Text(), _trouble(check, trouble)]
-    blocks += [Text(), Text(f"fine: {', '.join(check.name for check in examination.fine)}", "dim")]
-    return Group(*blocks)
-
-
-def _answer(examination: Examination) -> Text:
     path = harmless(str(examination.context.path))
     problems = [trouble for _, trouble in examination.troubles if trouble.severity > Severity.NOTE]
     if not problems:
@@ -29,10 +21,18 @@ def _answer(examination: Examination) -> Text:
             if examination.troubles
             else ""
         )
-        return Text.assemble(("Nothing is wrong", "bold green"), f" with {path}{suffix}.")
-    colour = phrases.SEVERITY_COLOURS[problems[0].severity]
-    summary = f"{quantity(len(problems), 'thing')} {'is' if len(problems) == 1 else 'are'} wrong"
-    return Text.assemble((summary, f"bold {colour}"), f" with {path}.")
+        head = Text.assemble(("Nothing is wrong", "bold green"), f" with {path}{suffix}.")
+    else:
+        colour = phrases.SEVERITY_COLOURS[problems[0].severity]
+        summary = (
+            f"{quantity(len(problems), 'thing')} {'is' if len(problems) == 1 else 'are'} wrong"
+        )
+        head = Text.assemble((summary, f"bold {colour}"), f" with {path}.")
+    blocks: list[RenderableType] = [head]
+    for check, trouble in examination.troubles:
+        blocks += [Text(), _trouble(check, trouble)]
+    blocks += [Text(), Text(f"fine: {', '.join(check.name for check in examination.fine)}", "dim")]
+    return Group(*blocks)
 
 
 def _trouble(check: Check, trouble: Problem) -> RenderableType:

@@ -30,7 +30,12 @@ def explain(name: str) -> str:
     query = name.strip()
     pages = _pages(query)
     if not pages:
-        hint = _elsewhere(query) or nearest(query, known_names())
+        if query in {table.framework for table in TABLES}:
+            hint = f"rlvitals metrics --framework {query}"
+        elif query in {reader.name for reader in READERS}:
+            hint = "rlvitals readers"
+        else:
+            hint = nearest(query, known_names())
         hint = hint or "rlvitals metrics, or rlvitals rules"
         raise UsageError(f"nothing is called {query!r}", hint=hint)
     return "\n\n".join(pages)
@@ -48,13 +53,6 @@ def _pages(name: str) -> list[str]:
         pages = (_pages(first) or _pages(f"{first} {second.split()[-1]}")) + _pages(second)
         return list(dict.fromkeys(pages))
     return []
-
-
-def _elsewhere(name: str) -> str:
-    """Return the command that describes a framework or a reader, or an empty string."""
-    if name in {table.framework for table in TABLES}:
-        return f"rlvitals metrics --framework {name}"
-    return "rlvitals readers" if name in {reader.name for reader in READERS} else ""
 
 
 def known_names() -> set[str]:

@@ -38,9 +38,11 @@ def trace(run: Trace) -> str:
 
 def rules() -> str:
     """Return the catalogue of rules with their kinds and summaries as JSON."""
-    return _document(
-        {"format": JSON_FORMAT, "rules": [_catalogue_entry(rule) for rule in CATALOGUE]}
-    )
+    entries: list[Json] = [
+        {"kind": rulebook.kind(rule), "sees": lists.rule(rule)[1], **_rule(rule)}
+        for rule in CATALOGUE
+    ]
+    return _document({"format": JSON_FORMAT, "rules": entries})
 
 
 def change(event: Change) -> str:
@@ -74,11 +76,6 @@ def change(event: Change) -> str:
         case Fired() | Regraded() | Cleared():
             members["rule"] = event.rule.name
     return json.dumps(members, allow_nan=False, ensure_ascii=True)
-
-
-def _catalogue_entry(rule: Rule) -> Json:
-    _, sees, _, _ = lists.rule(rule)
-    return {"kind": rulebook.kind(rule), "sees": sees, **_rule(rule)}
 
 
 def coverage(runs: Sequence[Diagnosis]) -> str:

@@ -44,7 +44,11 @@ def crucial(diagnosis: Diagnosis, key_metrics: Crucial, name: str = "") -> Rende
 
 
 def _row(value: Value) -> tuple[str, str, str]:
-    return harmless(value.title), _number(value.now), _change(value)
+    change = ""
+    if value.first is not None and value.last is not None:
+        change = f"{phrases.number(value.first)} → {phrases.number(value.last)}"
+    number = "" if value.now is None else phrases.number(value.now)
+    return harmless(value.title), number, change
 
 
 def _value_block(value: Value, row: tuple[str, str, str], widths: list[int]) -> RenderableType:
@@ -62,16 +66,6 @@ def _value_block(value: Value, row: tuple[str, str, str], widths: list[int]) -> 
 
 def _sign(sign: str) -> Text:
     return Text(phrases.SIGN_MARKS[sign], phrases.SIGN_COLOURS[sign])
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else phrases.number(value)
-
-
-def _change(value: Value) -> str:
-    if value.first is None or value.last is None:
-        return ""
-    return f"{phrases.number(value.first)} → {phrases.number(value.last)}"
 
 
 def _annotations(value: Value) -> Iterator[str]:

@@ -138,7 +138,12 @@ def run(trace: Trace, *, unmapped_only: bool = False) -> RenderableType:
         blocks += [_settings(trace)] if trace.settings else []
         blocks += [_other_entries(trace)] if trace.histograms or trace.texts or trace.tables else []
     if trace.unmapped:
-        blocks += [Text("not mapped: shown, never judged", "dim"), _unmapped_keys(trace)]
+        rows = []
+        for key in trace.unmapped:
+            guess = suggest.propose(key)
+            rows.append((key, f"--map {key}={guess}" if guess and guess not in trace else ""))
+        suggestions = columns(("key", "if you mean it"), rows)
+        blocks += [Text("not mapped: shown, never judged", "dim"), suggestions]
     elif unmapped_only:
         blocks.append(Text("every key is mapped"))
     return Group(*(line for block in blocks for line in (block, Text()))) if blocks else Text()
@@ -170,11 +175,3 @@ def _other_entries(trace: Trace) -> RenderableType:
         for key, values in entries.items()
     ]
     return columns(("also logged", "how many"), rows)
-
-
-def _unmapped_keys(trace: Trace) -> RenderableType:
-    rows = []
-    for key in trace.unmapped:
-        guess = suggest.propose(key)
-        rows.append((key, f"--map {key}={guess}" if guess and guess not in trace else ""))
-    return columns(("key", "if you mean it"), rows)

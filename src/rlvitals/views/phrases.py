@@ -117,19 +117,16 @@ def details(case: Case, trace: Trace) -> tuple[Line, ...]:
 
 def consequences(case: Case) -> tuple[Line, ...]:
     """Return the labelled lines on alternatives, forecast and cost of a finding."""
-    alternatives = [o for o in case.alternatives if _worth_naming(o)] or _likeliest_note(case)
+    alternatives = [
+        o
+        for o in case.alternatives
+        if o.finding.severity > Severity.NOTE and o.rule.name not in causes.WEAK_CAUSE_RULES
+    ] or _likeliest_note(case)
     return (
         *(Line("or perhaps", alternative(candidate)) for candidate in alternatives[:2]),
         *(Line("not excluded", open_cause(unlock)) for unlock in case.open_causes[:3]),
         *([Line("ahead", case.forecast.sentence)] if case.forecast else []),
         *([Line("cost", spent(case.waste))] if case.waste else []),
-    )
-
-
-def _worth_naming(alternative: Alternative) -> bool:
-    return (
-        alternative.finding.severity > Severity.NOTE
-        and alternative.rule.name not in causes.WEAK_CAUSE_RULES
     )
 
 

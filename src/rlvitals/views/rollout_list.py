@@ -60,7 +60,12 @@ def full(index: int, sample: Sample) -> RenderableType:
     facts += filter(None, (sample.task, sample.group and f"group {sample.group}"))
     lines = [Text(harmless(" · ".join(facts)), "bold")]
     if sample.reward is not None:
-        lines.append(Text(harmless(f"reward {number(sample.reward)}{_format_parts(sample)}")))
+        terms = [
+            f"{name} {number(p.score)}" + (f" x {number(p.weight)}" if p.weight != 1.0 else "")
+            for name, p in sample.parts.items()
+        ]
+        suffix = f" ({', '.join(terms)})" if terms else ""
+        lines.append(Text(harmless(f"reward {number(sample.reward)}{suffix}")))
     for name, text in (
         ("answer", sample.answer),
         ("stop reason", sample.stop_reason),
@@ -76,14 +81,6 @@ def full(index: int, sample: Sample) -> RenderableType:
             for call in turn.tool_calls
         ]
     return Group(*lines, Text())
-
-
-def _format_parts(sample: Sample) -> str:
-    parts = [
-        f"{name} {number(p.score)}" + (f" x {number(p.weight)}" if p.weight != 1.0 else "")
-        for name, p in sample.parts.items()
-    ]
-    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _safe(text: str) -> Text:

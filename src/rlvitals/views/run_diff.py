@@ -7,8 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.comparison.diff import Difference, RunDiff
-from rlvitals.comparison.divergence_step import Divergence
+from rlvitals.comparison.diff import RunDiff
 from rlvitals.errors import harmless
 from rlvitals.views import phrases
 from rlvitals.views.console import COLUMN_GAP, grid
@@ -20,7 +19,11 @@ MAX_VALUE_CHARS = 44  # of a value: a commit hash fits
 def report(diff: RunDiff, *, everything: bool = False) -> RenderableType:
     """Render the differences between two runs."""
     max_rows = len(diff.changed) + len(diff.partings) if everything else 8
-    blocks: list[RenderableType] = [_answer(diff)]
+    rows = grid(DIFF_LABEL_COLUMNS)
+    rows.add_row(Text("A", "dim"), Text(harmless(diff.first)))
+    rows.add_row(Text("B", "dim"), Text(harmless(diff.second)))
+    head = Group(Text(harmless(diff.sentence), "bold"), rows)
+    blocks: list[RenderableType] = [head]
     if diff.changed:
         blocks.append(_change_table(diff, max_rows))
     if any(divergence.step is not None for divergence in diff.partings):
@@ -30,30 +33,19 @@ def report(diff: RunDiff, *, everything: bool = False) -> RenderableType:
     return Group(*[item for block in blocks for item in (block, Text())][:-1])
 
 
-def _answer(diff: RunDiff) -> RenderableType:
-    rows = grid(DIFF_LABEL_COLUMNS)
-    rows.add_row(Text("A", "dim"), Text(harmless(diff.first)))
-    rows.add_row(Text("B", "dim"), Text(harmless(diff.second)))
-    return Group(Text(harmless(diff.sentence), "bold"), rows)
-
-
 def _change_table(diff: RunDiff, max_rows: int) -> RenderableType:
     table = _columns("differs", "", "A", "B")
     for area in dict.fromkeys(change.area for change in diff.changed):
         area_changes = [change for change in diff.changed if change.area == area]
         rows = area_changes if area in {"setting", "seed", "code"} else area_changes[:max_rows]
         for i, change in enumerate(rows):
-            table.add_row(*_row(change, area if not i else ""))
+            values = (Text(_short(value) or "-") for value in (change.first, change.second))
+            table.add_row(Text("" if i else area, "dim"), Text(harmless(change.key)), *values)
         if len(rows) < len(area_changes):
             table.add_row(
                 Text(), Text(f"and {len(area_changes) - len(rows)} more", "dim"), Text(), Text()
             )
     return table
-
-
-def _row(change: Difference, area: str) -> tuple[Text, ...]:
-    values = (Text(_short(value) or "-") for value in (change.first, change.second))
-    return (Text(area, "dim"), Text(harmless(change.key)), *values)
 
 
 def _short(text: str) -> str:
@@ -65,24 +57,18 @@ def _divergence_table(diff: RunDiff, max_rows: int) -> RenderableType:
     divergences = [divergence for divergence in diff.partings if divergence.step is not None]
     table = _columns("parts at", "metric", "A", "B")
     for divergence in divergences[:max_rows]:
+        levels = [
+            Text("-" if math.isnan(value) else phrases.number(value))
+            for value in (divergence.first, divergence.second)
+        ]
         table.add_row(
-            Text(f"{divergence.step:,}", "bold"),
-            Text(harmless(divergence.metric)),
-            *_levels(divergence),
+            Text(f"{divergence.step:,}", "bold"), Text(harmless(divergence.metric)), *levels
         )
     if len(divergences) > max_rows:
         table.add_row(
             Text(), Text(f"and {len(divergences) - max_rows} more", "dim"), Text(), Text()
         )
     return table
-
-
-def _levels(divergence: Divergence) -> tuple[Text, Text]:
-    first, second = (
-        "-" if math.isnan(value) else phrases.number(value)
-        for value in (divergence.first, divergence.second)
-    )
-    return Text(first), Text(second)
 
 
 def _columns(*heads: str) -> Table:

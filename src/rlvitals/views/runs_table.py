@@ -30,7 +30,12 @@ def table(runs: Sequence[Judged]) -> RenderableType:
         for name, (_, result) in zip(names, worst_first(runs), strict=True)
     ]
     head = [Text(f"in {above}", "dim")] if above else []
-    tail = [Text(), Text(_tally(runs), "dim")] if len(runs) > 20 else []  # more runs get a tally
+    tail: list[Text] = []
+    if len(runs) > 20:  # more runs get a tally: "3 runs: 1 failed, 2 learning"
+        verdicts = [_verdict(result).plain for _, result in worst_first(runs)]
+        order = sorted({*verdicts}, key=verdicts.index)
+        counts = ", ".join(f"{verdicts.count(verdict):,} {verdict}" for verdict in order)
+        tail = [Text(), Text(f"{quantity(len(verdicts), 'run')}: {counts}", "dim")]
     return Group(*head, ReasonTable((Text("verdict"), Text("findings")), rows), *tail)
 
 
@@ -42,14 +47,6 @@ def _without_common(names: Sequence[str]) -> tuple[str, list[str]]:
     if not above or len(names) == 1:
         return "", [*names]
     return above, [name.removeprefix(f"{above}/") for name in names]
-
-
-def _tally(runs: Sequence[Judged]) -> str:
-    """Return the number of runs by verdict, worst first: "3 runs: 1 failed, 2 learning"."""
-    verdicts = [_verdict(result).plain for _, result in worst_first(runs)]
-    order = sorted({*verdicts}, key=verdicts.index)
-    counts = ", ".join(f"{verdicts.count(verdict):,} {verdict}" for verdict in order)
-    return f"{quantity(len(verdicts), 'run')}: {counts}"
 
 
 def _verdict(result: Diagnosis | VitalsError) -> Text:

@@ -18,7 +18,9 @@ def settings_table() -> str:
         lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
         for option in settings.options(section):
             choices = f" ({', '.join(option.choices)})" if option.choices else ""
-            default = f"`{_default(option)}`" if option.default else ""
+            value = option.default
+            text = ",".join(value) if isinstance(value, tuple) else str(value)
+            default = f"`{text}`" if value else ""
             flag = f"`{option.flag}` | " if flags else ""
             lines.append(
                 f"| `{option.key}` | {option.doc}{choices} | {default} | {flag}"
@@ -31,11 +33,6 @@ def settings_table() -> str:
         pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
         lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]
     return "\n".join([*lines, *_mute_section()]).rstrip()
-
-
-def _default(option: settings.Option) -> str:
-    value = option.default
-    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _mute_section() -> list[str]:

@@ -35,8 +35,19 @@ def sparkline(
     levels = _levels(series.values, columns, width)
     finite = levels[np.isfinite(levels)]
     low, high = (finite.min(), finite.max()) if len(finite) else (np.nan, np.nan)
-    logged = _logged_columns(series.steps, columns, width)
-    drawn_levels = _carry_forward(levels, columns, width)
+    # The columns within the series and outside long gaps [width].
+    logged = np.zeros(width, dtype=np.bool_)
+    logged[columns] = True
+    gaps = np.diff(series.steps)
+    usual = float(np.median(gaps)) if len(gaps) else 0.0
+    # Gaps longer than three median distances of rows are shown.
+    for row in np.flatnonzero((np.diff(columns) > 1) & (gaps <= 3.0 * usual)):
+        logged[columns[row] : columns[row + 1]] = True
+    # Columns without rows have the previous level [width].
+    has_rows = np.zeros(width, dtype=np.bool_)
+    has_rows[columns] = True
+    source = np.maximum.accumulate(np.where(has_rows, np.arange(width), 0))
+    drawn_levels: NDArray[np.float64] = levels[source]
     blocks = [
         _block(drawn_levels[i], low, high) if logged[i] else EMPTY_BLOCK for i in range(width)
     ]
@@ -71,31 +82,6 @@ def _levels(
     levels = np.full(width, np.nan)
     levels[number_columns[order]] = numbers[order]  # the farthest is written last
     return levels
-
-
-def _logged_columns(
-    steps: NDArray[np.int64], columns: NDArray[np.int64], width: int
-) -> NDArray[np.bool_]:
-    """Return a mask of columns within the series and outside long gaps [width]."""
-    logged = np.zeros(width, dtype=np.bool_)
-    logged[columns] = True
-    gaps = np.diff(steps)
-    usual = float(np.median(gaps)) if len(gaps) else 0.0
-    # Gaps longer than three median distances of rows are shown.
-    for i in np.flatnonzero((np.diff(columns) > 1) & (gaps <= 3.0 * usual)):
-        logged[columns[i] : columns[i + 1]] = True
-    return logged
-
-
-def _carry_forward(
-    levels: NDArray[np.float64], columns: NDArray[np.int64], width: int
-) -> NDArray[np.float64]:
-    """Fill columns without rows with the previous level [width]."""
-    has_rows = np.zeros(width, dtype=np.bool_)
-    has_rows[columns] = True
-    source = np.maximum.accumulate(np.where(has_rows, np.arange(width), 0))
-    carried: NDArray[np.float64] = levels[source]
-    return carried
 
 
 def _block(level: float, low: float, high: float) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -24,9 +23,6 @@ from rlvitals.views import lists, phrases
 from rlvitals.views.console import grid
 from rlvitals.views.sparkline import sparkline
 
-if TYPE_CHECKING:  # it loads what records a run
-    from rlvitals.tracking.spool import UploadCost
-
 BAR_COLUMNS = 40
 STATE_COLOURS: Mapping[str, str] = {
     "running": "green", "finished": "green", "unknown": "yellow", "stopped": "yellow",
@@ -39,8 +35,13 @@ def one_run(standing: Standing, now_s: float, *, verbose: bool = False) -> Rende
     """Render the status of one run."""
     blocks: list[RenderableType] = [_head(standing, now_s)]
     if standing.fraction is not None:
-        blocks.append(_bar(standing.fraction))
-    blocks += [Text(), _facts(standing), *_changes(standing, verbose=verbose)]
+        filled = round(BAR_COLUMNS * standing.fraction)
+        bar = Text.assemble(("━" * filled, "green"), ("─" * (BAR_COLUMNS - filled), "dim"))
+        blocks.append(bar)
+    facts = grid(12)
+    for label, text in _fact_rows(standing):
+        facts.add_row(Text(label, "dim"), Text(harmless(text)))
+    blocks += [Text(), facts, *_changes(standing, verbose=verbose)]
     chunks = standing.progress.chunks if standing.progress is not None else ()
     if chunks:
         blocks += [Text(), _chunks(chunks, verbose=verbose)]
@@ -72,12 +73,9 @@ def _short(standing: Standing) -> str:
 def _head(standing: Standing, now_s: float) -> RenderableType:
     """Render the state and progress of a run, then its verdict."""
     verdict = standing.diagnosis.verdict
-    colour = phrases.VERDICT_COLOURS[verdict.word]
+    colour, badge = phrases.VERDICT_COLOURS[verdict.word], STATE_COLOURS[standing.state]
     first = Text.assemble(
-        (
-            f" {standing.state.upper()} ",
-            f"bold {_ink(standing.state)} on {STATE_COLOURS[standing.state]}",
-        ),
+        (f" {standing.state.upper()} ", f"bold {phrases.BADGE_INK[badge]} on {badge}"),
         (f" {_progress_text(standing)}", "bold"),
         (f" · {_time_left(standing, now_s)}", ""),
     )
@@ -95,10 +93,6 @@ def describe_job(standing: Standing) -> str:
     if inspection is None or inspection.about is None:
         return ""
     return job_text(inspection.about.more.get("job"))
-
-
-def _ink(state: str) -> str:
-    return phrases.BADGE_INK[STATE_COLOURS[state]]
 
 
 def _progress_text(standing: Standing) -> str:
@@ -122,15 +116,12 @@ def _time_left(standing: Standing, now_s: float) -> str:
         return "nothing is left" if is_finished else f"time left unknown: {standing.eta_why}"
     text = f"{format_duration(standing.eta)} of training left"
     if standing.state == "running":
-        text += f", done about {_moment(now_s + standing.eta, now_s)}"
+        # Local time, with the date if it is not today.
+        moment = datetime.fromtimestamp(now_s + standing.eta).astimezone()
+        today = datetime.fromtimestamp(now_s).astimezone().date()
+        time_format = "%H:%M" if moment.date() == today else "%b %d %H:%M"
+        text += f", done about {moment.strftime(time_format)}"
     return text
-
-
-def _moment(time_s: float, now_s: float) -> str:
-    """Format seconds since the epoch as local time, with the date if it is not today."""
-    moment = datetime.fromtimestamp(time_s).astimezone()
-    today = datetime.fromtimestamp(now_s).astimezone().date()
-    return moment.strftime("%H:%M" if moment.date() == today else "%b %d %H:%M")
 
 
 def _age(standing: Standing) -> str:
@@ -138,18 +129,6 @@ def _age(standing: Standing) -> str:
     if cycle.silence is not None:
         return f" · last row {format_duration(cycle.silence)} ago"
     return "" if cycle.last_row is None else f" · last row {clock.date(cycle.last_row)}"
-
-
-def _bar(fraction: float) -> Text:
-    filled = round(BAR_COLUMNS * fraction)
-    return Text.assemble(("━" * filled, "green"), ("─" * (BAR_COLUMNS - filled), "dim"))
-
-
-def _facts(standing: Standing) -> RenderableType:
-    rows = grid(12)
-    for label, text in _fact_rows(standing):
-        rows.add_row(Text(label, "dim"), Text(harmless(text)))
-    return rows
 
 
 def _fact_rows(standing: Standing) -> Iterator[tuple[str, str]]:
@@ -169,16 +148,12 @@ def _fact_rows(standing: Standing) -> Iterator[tuple[str, str]]:
         yield "chunks", f"{progress.completed_chunks} of {total} done"
     if progress is not None and progress.damage:
         yield "progress", progress.damage
-    if standing.upload is not None:
-        yield "bucket", _upload(standing.upload)
-
-
-def _upload(cost: "UploadCost") -> str:
-    """Return what a bucket has cost so far, and what it lacks."""
-    text = f"{format_bytes(cost.sent)} sent in {cost.writes:,} write requests, {cost.reads:,} reads"
-    if cost.unsent:
-        text += f"; {format_bytes(cost.unsent)} wait on this machine's disk"
-    return text + (f"; last try: {cost.error}" if cost.error else "")
+    if (cost := standing.upload) is not None:  # what a bucket has cost so far, and what it lacks
+        counts = f"{cost.writes:,} write requests, {cost.reads:,} reads"
+        text = f"{format_bytes(cost.sent)} sent in {counts}"
+        if cost.unsent:
+            text += f"; {format_bytes(cost.unsent)} wait on this machine's disk"
+        yield "bucket", text + (f"; last try: {cost.error}" if cost.error else "")
 
 
 def checkpoint(inspection: Inspection) -> str:
@@ -283,25 +258,21 @@ def _more(standing: Standing) -> Iterator[RenderableType]:
     if settings:
         yield lists.columns(("setting", "value"), settings)
         yield Text()
-    attempts = _attempts(standing)
-    if attempts:
-        yield lists.columns(("attempt", "began", "processes", "on"), attempts)
-
-
-def _attempts(standing: Standing) -> list[tuple[str, ...]]:
     inspection = standing.checkpoints
-    attempts = (
+    run_attempts = (
         inspection.about.attempts if inspection is not None and inspection.about is not None else ()
     )
-    return [
+    attempts = [
         (
             str(attempt.number),
             clock.date(attempt.started),
             str(attempt.world_size),
             harmless(attempt.host),
         )
-        for attempt in attempts
+        for attempt in run_attempts
     ]
+    if attempts:
+        yield lists.columns(("attempt", "began", "processes", "on"), attempts)
 
 
 def facts(standing: Standing) -> dict[str, object]:

@@ -60,7 +60,8 @@ def lines(summary: Summary) -> Iterator[str]:
     if summary.coupling is not None:
         yield f"  Temperature: {summary.coupling.sentence}"
     if summary.found.findings:
-        yield f"  Findings: {phrases.counts(summary.found)}: {_names(summary)}"
+        names = join_first([rule.name for rule, _ in summary.found.findings], MAX_SUMMARY_NAMES)
+        yield f"  Findings: {phrases.counts(summary.found)}: {names}"
     sink_notes = [
         note.partition(SINK_NOTE)[2] for note in summary.found.trace.notes if SINK_NOTE in note
     ]
@@ -94,7 +95,12 @@ def _loss(summary: Summary) -> Iterator[str]:
         yield f"  Loss reduction: {abs(100 * loss.share):.1f} % ({change})"
     else:
         yield f"  Loss increase: {100 * loss.share:.1f} % ({change})"
-    yield f"  Last {LOSS_TAIL_POINTS} losses: {_scatter(summary)}"
+    scatter = "too few, or too near zero, for std/mean to say anything"
+    if summary.ratio is not None:
+        flat = "flat" if summary.ratio < MAX_FLAT_LOSS_RATIO else "not flat"
+        flatness = f"{flat} (below {MAX_FLAT_LOSS_RATIO:g})"
+        scatter = f"std/mean = {summary.ratio:.4f}, {flatness}; no proof by itself"
+    yield f"  Last {LOSS_TAIL_POINTS} losses: {scatter}"
 
 
 def _time(summary: Summary) -> str:
@@ -104,15 +110,3 @@ def _time(summary: Summary) -> str:
         return f"{phrases.duration(summary.seconds)}, from {summary.seconds_from}"
     short = f" ({phrases.duration(summary.seconds)})" if summary.seconds < SECONDS_PER_HOUR else ""
     return f"{summary.seconds / SECONDS_PER_HOUR:.2f} hours{short}, from {summary.seconds_from}"
-
-
-def _scatter(summary: Summary) -> str:
-    if summary.ratio is None:
-        return "too few, or too near zero, for std/mean to say anything"
-    flat = "flat" if summary.ratio < MAX_FLAT_LOSS_RATIO else "not flat"
-    flatness = f"{flat} (below {MAX_FLAT_LOSS_RATIO:g})"
-    return f"std/mean = {summary.ratio:.4f}, {flatness}; no proof by itself"
-
-
-def _names(summary: Summary) -> str:
-    return join_first([rule.name for rule, _ in summary.found.findings], MAX_SUMMARY_NAMES)

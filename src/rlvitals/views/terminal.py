@@ -39,13 +39,6 @@ def report(diagnosis: Diagnosis, *, verbose: bool = False) -> RenderableType:
 
     `verbose`: with what is not logged, and each rule that could not judge for want of it.
     """
-    blocks: list[RenderableType] = [_answer(diagnosis, verbose=verbose)]
-    blocks += [_case(case, diagnosis.trace) for case in diagnosis.cases]
-    blocks += [_coverage_rows(diagnosis, verbose=verbose)]
-    return Group(*_separate(blocks))
-
-
-def _answer(diagnosis: Diagnosis, *, verbose: bool) -> RenderableType:
     verdict = diagnosis.verdict.word
     colour = phrases.VERDICT_COLOURS[verdict]
     badge = f" {verdict.value.upper()} "
@@ -64,7 +57,11 @@ def _answer(diagnosis: Diagnosis, *, verbose: bool) -> RenderableType:
         lines.add_row(Text(phrases.SIGN_MARKS[sentence.sign], style), Text(harmless(sentence.text)))
     unknown = phrases.liveness(diagnosis)
     liveness = [Text(unknown, "dim")] if unknown else []
-    return Group(head, summary, *liveness, Text(), lines)
+    answer = Group(head, summary, *liveness, Text(), lines)
+    blocks: list[RenderableType] = [answer]
+    blocks += [_case(case, diagnosis.trace) for case in diagnosis.cases]
+    blocks += [_coverage_rows(diagnosis, verbose=verbose)]
+    return Group(*[item for block in blocks for item in (block, Text())][:-1])
 
 
 def _case(case: Case, trace: Trace) -> RenderableType:
@@ -86,7 +83,12 @@ def _case(case: Case, trace: Trace) -> RenderableType:
         row_label = "" if line.label == label else line.label
         label = line.label
         rows.add_row(Text(row_label, "dim"), Text(harmless(line.text)))
-    return Group(_title(case), Padding(rows, (0, 0, 0, FINDING_INDENT), expand=False))
+    title = Text.assemble(
+        (f"{case.finding.severity.name.lower()}[{case.rule.name}]", f"bold {colour}"),
+        " ",
+        (harmless(case.finding.summary), "bold"),
+    )
+    return Group(title, Padding(rows, (0, 0, 0, FINDING_INDENT), expand=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +116,6 @@ class Chart:
             start = line.mark if fits else line.mark + 1 - len(label)
             label = label if fits else f"{onset_step:,} ▲"
             yield Text(" " * max(start, 0) + label, self.colour)
-
-
-def _title(case: Case) -> Text:
-    severity = case.finding.severity
-    return Text.assemble(
-        (
-            f"{severity.name.lower()}[{case.rule.name}]",
-            f"bold {phrases.SEVERITY_COLOURS[severity]}",
-        ),
-        " ",
-        (harmless(case.finding.summary), "bold"),
-    )
 
 
 def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> list[RenderableType]:
@@ -192,10 +182,3 @@ def _add_context_rows(rows: Table, diagnosis: Diagnosis, *, verbose: bool) -> No
         rows.add_row(Text("baseline", "dim"), Text(harmless(sentence)))
     if sentence := phrases.muted_text(diagnosis):
         rows.add_row(Text("muted", "dim"), Text(harmless(sentence)))
-
-
-def _separate(blocks: list[RenderableType]) -> list[RenderableType]:
-    rows: list[RenderableType] = []
-    for block in blocks:
-        rows += [block, Text()]
-    return rows[:-1]

@@ -83,7 +83,11 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
         step = f"step {trace.last_step:,}"
         if trace.budget is not None:
             step += f" of {trace.budget.steps:,}"
-        texts = [run.state, *_outcome_texts(trace), step, phrases.counts(diagnosis)]
+        metric = verdict_trend(trace).metric
+        series = trace.numbers(metric) if metric else None
+        texts = [run.state, step, phrases.counts(diagnosis)]
+        if series is not None:
+            texts.insert(1, f"{label(metric)} {phrases.number(float(series.values[-1]))}")
     name = set_cell_size(_middle_cut(run.name, width), width)
     line = Text.assemble((f" {badge:<9} ", f"bold {colour}".strip()), name)
     for number, text in enumerate(texts):  # what the line has no room for is left out, not cut
@@ -92,14 +96,6 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
         line.append(f"  {text}")
     line.truncate(columns, overflow="ellipsis", pad=True)
     return line
-
-
-def _outcome_texts(trace: Trace) -> list[str]:
-    metric = verdict_trend(trace).metric
-    series = trace.numbers(metric) if metric else None
-    if series is None:
-        return []
-    return [f"{label(metric)} {phrases.number(float(series.values[-1]))}"]
 
 
 def _details(run: WatchedRun, columns: int, rows: int) -> list[Text]:
@@ -147,7 +143,12 @@ def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
 
 def _curve_lines(trace: Trace, columns: int, rows: int) -> list[Text]:
     """Return the curves: four side by side on a wide and low screen, else two by two."""
-    curves = _choose_curves(trace)
+    # The outcome and the first of `CURVE_METRICS` that are logged, with their names.
+    outcome = verdict_trend(trace).metric
+    names = dict.fromkeys([outcome, *CURVE_METRICS] if outcome else CURVE_METRICS)
+    curves = [(name, trace[name]) for name in names if name in trace and len(trace[name])][
+        :MAX_CURVES
+    ]
     is_flat = columns >= 120 and rows < 14  # four curves stand side by side
     across = MAX_CURVES if is_flat else 2
     groups = [curves[start : start + across] for start in range(0, len(curves), across)]
@@ -164,15 +165,6 @@ def _curve_lines(trace: Trace, columns: int, rows: int) -> list[Text]:
         drawn = [braille.draw(series, width - 1, height) for _, series in group]
         lines += [Text(" " + "  ".join(row), "cyan") for row in zip(*drawn, strict=True)]
     return lines
-
-
-def _choose_curves(trace: Trace) -> list[tuple[str, Series]]:
-    """Return the outcome and the first of `CURVE_METRICS` that are logged, with their names."""
-    outcome = verdict_trend(trace).metric
-    names = dict.fromkeys([outcome, *CURVE_METRICS] if outcome else CURVE_METRICS)
-    return [(name, trace[name]) for name in names if name in trace and len(trace[name])][
-        :MAX_CURVES
-    ]
 
 
 def _curve_title(name: str, series: Series, width: int) -> str:

@@ -3,7 +3,7 @@
 import json
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,11 @@ class State:
             self.parts[name] = reader.named_value(name, tree[name], self.parts[name])
         if streams:
             _set_generators(reader.value(tree[GENERATORS_KEY]))
-        return _format_not_saved(tree.get(NOT_SAVED_KEY, ()))
+        # Only the first few are named: a C engine has hundreds of parts.
+        unsaved = tree.get(NOT_SAVED_KEY, ())
+        sentences = tuple(f"{name} was not saved" for name in unsaved[:3])
+        more = len(unsaved) - len(sentences)
+        return (*sentences, f"{more} more like these were not saved") if more else sentences
 
     def load_rank(self, folder: Path, rank: int) -> tuple[str, ...]:
         """Load the state of one of several processes, as `load` does.
@@ -127,13 +131,6 @@ class StateCopy:
 def rank_folder(folder: Path, rank: int, processes: int) -> Path:
     """Return the folder in a checkpoint for the state of one process."""
     return folder / f"{RANK_PREFIX}{rank}" if processes > 1 else folder
-
-
-def _format_not_saved(names: Sequence[str]) -> tuple[str, ...]:
-    """Name what was not saved; only the first few: a C engine has hundreds of parts."""
-    sentences = tuple(f"{name} was not saved" for name in names[:3])
-    more = len(names) - len(sentences)
-    return (*sentences, f"{more} more like these were not saved") if more else sentences
 
 
 def _get_generators() -> dict[str, object]:

@@ -151,7 +151,11 @@ class Backup:
         self.stop()
 
     def _run(self) -> None:
-        _lower_priority()
+        if sys.platform == "linux":  # elsewhere a niceness applies to the process
+            with suppress(OSError):
+                os.setpriority(
+                    os.PRIO_PROCESS, threading.get_native_id(), 10
+                )  # training comes first
         last = False
         while not last:
             last = self._stop_event.is_set()
@@ -206,12 +210,6 @@ class Backup:
     def _say(self, text: str) -> None:
         with suppress(Exception):  # a closed stderr is no reason to end the rounds
             self._tell(text)
-
-
-def _lower_priority() -> None:
-    if sys.platform == "linux":  # elsewhere a niceness applies to the process
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # training comes first
 
 
 def repeat_until(

@@ -6,7 +6,6 @@ A file's entry has two versions while it is being copied: either is valid.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
 from rlvitals.checkpoints.transfer.file_selection import BACKUP_INDEX_FILE
@@ -54,7 +53,18 @@ def read_index(
             hint=f"this one reads formats up to {INDEX_FORMAT}: pip install --upgrade rlvitals",
         )
     try:
-        return _parse_index(content)
+        return Index(
+            run_id=str(content["run_id"]),
+            name=str(content["name"]),
+            source=str(content["source"]),
+            files={
+                str(name): tuple(Version(int(size), str(digest)) for size, digest in versions)
+                for name, versions in content["files"].items()
+            },
+            checkpoints={
+                str(name): tuple(map(str, files)) for name, files in content["checkpoints"].items()
+            },
+        )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
@@ -130,18 +140,3 @@ def _read_json(
         return json.loads(patience.call(lambda: read_small(remote.read(name), MAX_INDEX_BYTES)))
     except (ValueError, RecursionError):
         return None
-
-
-def _parse_index(content: Mapping[str, Any]) -> Index:
-    return Index(
-        run_id=str(content["run_id"]),
-        name=str(content["name"]),
-        source=str(content["source"]),
-        files={
-            str(name): tuple(Version(int(size), str(digest)) for size, digest in versions)
-            for name, versions in content["files"].items()
-        },
-        checkpoints={
-            str(name): tuple(map(str, files)) for name, files in content["checkpoints"].items()
-        },
-    )

@@ -43,10 +43,14 @@ def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool =
     result = Bundled(archive, left=list(content.skipped), damaged=list(content.unreadable))
     root = folder.resolve().name
     try:
-        pieces = _drop_unsafe_names(
-            _collect_pieces(content, _verify_checkpoints(content, selection, result), result),
-            result,
+        # Files whose names cannot be unpacked on every system are left.
+        all_pieces = _collect_pieces(
+            content, _verify_checkpoints(content, selection, result), result
         )
+        reasons = {piece.name: path_safety.find_problem(piece.name) for piece in all_pieces}
+        reasons |= path_safety.find_clashes(piece.name for piece in all_pieces)
+        result.left += [f"{name!r} is left: {reason}" for name, reason in reasons.items() if reason]
+        pieces = [piece for piece in all_pieces if not reasons[piece.name]]
         with (
             atomic_write(archive) as file,
             archives.open_archive(archive.name, file) as archive_writer,
@@ -115,14 +119,6 @@ def _collect_pieces(
         )
         pieces += [replace(each, name=f"{name}/{each.name}") for each in inner]
     return pieces
-
-
-def _drop_unsafe_names(pieces: list[Piece], result: Bundled) -> list[Piece]:
-    """Drop files whose names cannot be unpacked on every system."""
-    reasons = {piece.name: path_safety.find_problem(piece.name) for piece in pieces}
-    reasons |= path_safety.find_clashes(piece.name for piece in pieces)
-    result.left += [f"{name!r} is left: {reason}" for name, reason in reasons.items() if reason]
-    return [piece for piece in pieces if not reasons[piece.name]]
 
 
 def _header_piece(content: Content, root: str, pieces: list[Piece]) -> Piece:

@@ -57,7 +57,11 @@ def find_content(folder: Path) -> Content:
     if not sealed and not is_run(folder) and not (folder / BLOCKS_FOLDER).is_dir():
         reason = next(iter((*unreadable, *skipped)), "")
         problem = f"no checkpoint that is whole: {reason}" if reason else "no run is here"
-        raise UnreadableLog(problem, where=str(folder), hint=_suggest_folder(folder))
+        try:
+            hint = f"name one run: {find_run_folders.run_folders(folder)[0]}"
+        except VitalsError:
+            hint = "name the folder that holds run.json or checkpoint-<step>"
+        raise UnreadableLog(problem, where=str(folder), hint=hint)
     newest = tuple(sorted(sealed, key=lambda checkpoint: -checkpoint.manifest.sequence))
     name = name or folder.resolve().name
     return Content(folder, run_id, name, names, newest, skipped, unreadable)
@@ -130,18 +134,8 @@ def _is_other_folder(is_top_level: bool, path: Path) -> bool:  # noqa: FBT001 - 
     return (
         path.name.startswith(".")
         or path.is_symlink()
-        or (is_top_level and _is_checkpoint_name(path.name))
+        or (
+            is_top_level
+            and naming.CHECKPOINT_NAME.fullmatch(path.name.split(".", 1)[0]) is not None
+        )
     )
-
-
-def _is_checkpoint_name(name: str) -> bool:
-    head = name.split(".", 1)[0]
-    return naming.CHECKPOINT_NAME.fullmatch(head) is not None
-
-
-def _suggest_folder(folder: Path) -> str:
-    try:
-        runs = find_run_folders.run_folders(folder)
-    except VitalsError:
-        return "name the folder that holds run.json or checkpoint-<step>"
-    return f"name one run: {runs[0]}"

@@ -93,7 +93,11 @@ class FsspecFiles:
             _open(files, self._path(name), "rb", COPY_CHUNK_BYTES) as file,
         ):
             if hasattr(file.real, "readv"):
-                yield from _read_in_parallel(file, start)
+                # Over SSH: all requests of a chunk at once, not a round trip for each 32 kB.
+                size = int(file.stat().st_size)
+                for offset in range(start, size, COPY_CHUNK_BYTES):
+                    replies = file.real.readv([(offset, min(COPY_CHUNK_BYTES, size - offset))])
+                    yield call_within(file.seconds, part(b"".join, replies))
                 return
             if start:
                 file.seek(start)
@@ -213,14 +217,6 @@ def _open(files: TimeLimited, path: str, mode: str, block_size: int) -> Iterator
     file.close()
 
 
-def _read_in_parallel(file: TimeLimited, start: int) -> Iterator[bytes]:
-    """Read over SSH with all requests of a chunk at once, not a round trip for each 32 kB."""
-    size = int(file.stat().st_size)
-    for offset in range(start, size, COPY_CHUNK_BYTES):
-        replies = file.real.readv([(offset, min(COPY_CHUNK_BYTES, size - offset))])
-        yield call_within(file.seconds, part(b"".join, replies))
-
-
 def _put_small(files: TimeLimited, path: str, chunks: Iterable[bytes]) -> None:
     """Send small content in one request."""
     buffer, remaining = b"", iter(chunks)
@@ -272,9 +268,11 @@ def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECON
         problem = "this kind of URL needs a package that is not installed"
         raise VitalsError(problem, where=display_url, hint=hint) from None
     except ValueError as error:
-        raise UsageError(
-            f"not a target: {error}", where=display_url, hint=_suggest_target(url)
-        ) from None
+        import fsspec  # noqa: PLC0415 - optional
+
+        suggestion = nearest(url.split("://", 1)[0], fsspec.available_protocols())
+        hint = suggestion or "a folder, s3://bucket/folder, gs://bucket/folder, sftp://host/folder"
+        raise UsageError(f"not a target: {error}", where=display_url, hint=hint) from None
     except Exception as error:  # some connect at once, and raise errors of their own kinds
         problem = f"cannot be reached: {redact.text(str(error)) or type(error).__name__}"
         raise VitalsError(problem, where=display_url, hint=access_hint(url)) from error
@@ -296,10 +294,3 @@ def access_hint(url: str) -> str:
         case "hf":
             return "hf auth login, or HF_TOKEN; is it USER/REPOSITORY, and on the network?"
     return "is the address right, and on the network?"
-
-
-def _suggest_target(url: str) -> str:
-    import fsspec  # noqa: PLC0415 - optional
-
-    suggestion = nearest(url.split("://", 1)[0], fsspec.available_protocols())
-    return suggestion or "a folder, s3://bucket/folder, gs://bucket/folder, sftp://host/folder"

@@ -9,13 +9,16 @@ from pathlib import PurePosixPath
 def find_problem(name: str) -> str:
     """Return why a name is refused; "" if it is valid."""
     path = PurePosixPath(name)
+    sizes = [len(segment.encode(errors="surrogatepass")) for segment in path.parts]
+    # Linux's limits, in bytes.
+    is_short = sum(sizes) + len(sizes) <= 4096 and max(sizes, default=0) <= 255
     checks = (
         ("it is an absolute path", path.is_absolute() or re.match(r"[A-Za-z]:", name) is not None),
         ("it leads out of the folder", ".." in path.parts),
         ("it has a backslash", "\\" in name),
         ("it is not a plain path", str(path) != name or not path.parts),
         ("it has characters that cannot be shown", not name.isprintable()),
-        ("it is too long", not _is_short_enough(path)),
+        ("it is too long", not is_short),
     )
     return next((reason for reason, applies in checks if applies), "")
 
@@ -40,12 +43,6 @@ def find_clashes(names: Iterable[str]) -> dict[str, str]:
             names_by_key[key] = name
             folders |= dict.fromkeys(parents, name)
     return reasons
-
-
-def _is_short_enough(path: PurePosixPath) -> bool:
-    sizes = [len(segment.encode(errors="surrogatepass")) for segment in path.parts]
-    # Linux's limits, in bytes.
-    return sum(sizes) + len(sizes) <= 4096 and max(sizes, default=0) <= 255
 
 
 def _comparison_key(name: str) -> str:

@@ -81,7 +81,9 @@ def restore(
         hint = "the TARGET that `rlvitals backup RUN TARGET` was given"
         raise UnreadableLog(problem, where=remote.name, hint=hint)
     target = folder or Path(_check_folder_name(index.name))
-    arrived = _list_checkpoints(remote, sizes, patience)
+    finished = named_checkpoints(remote, sizes, patience)
+    checkpoints = {**unnamed_checkpoints(remote, sizes, patience), **finished}
+    arrived = sorted(checkpoints.values(), key=lambda checkpoint: -checkpoint.manifest.sequence)
     _check_target(target, index, arrived, force=force)
     with open_work_folder(target, "restoring", go_on=True) as work_folder:
         present = LocalFolder(work_folder).sizes()
@@ -96,18 +98,6 @@ def restore(
         _delete_old_files(work)
         work.result.aside = put_in_place(work_folder, target)
     return work.result
-
-
-def _list_checkpoints(
-    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
-) -> list[RemoteCheckpoint]:
-    """Return the checkpoints that may be restored, the newest first."""
-    finished, nameless = (
-        named_checkpoints(remote, sizes, patience),
-        unnamed_checkpoints(remote, sizes, patience),
-    )
-    checkpoints = {**nameless, **finished}
-    return sorted(checkpoints.values(), key=lambda checkpoint: -checkpoint.manifest.sequence)
 
 
 def _is_foreign(work: _Restore, index: Index, checkpoint: RemoteCheckpoint) -> bool:
@@ -232,12 +222,10 @@ def _delete_old_files(work: _Restore) -> None:
         is_sealed = (
             naming.CHECKPOINT_NAME.fullmatch(top) and (work_folder / top / MANIFEST_FILE).exists()
         )
-        if path not in generated and not is_sealed and not (path in work.sizes and _is_file(path)):
+        is_hidden = path.startswith(".") or path.rpartition("/")[2].startswith(".")
+        is_current = path in work.sizes and not is_hidden
+        if path not in generated and not is_sealed and not is_current:
             work.work_folder.remove([path])
-
-
-def _is_file(path: str) -> bool:
-    return not path.startswith(".") and not path.rpartition("/")[2].startswith(".")
 
 
 def _check_folder_name(name: str) -> str:

@@ -79,7 +79,9 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
     content, sizes = file_selection.find_content(folder), patience.call(remote.sizes)
-    index = Index(content.run_id, folder.resolve().name, _source_id(folder))
+    text = f"{provenance.current_versions()['host']}:{folder.resolve()}"
+    source_id = blake2b(text.encode(), digest_size=8).hexdigest()
+    index = Index(content.run_id, folder.resolve().name, source_id)
     index = backup_index.claim_index(remote, sizes, index, patience, mirror_prefixes)
     result.left, result.failed = content.skipped, [*result.failed, *content.unreadable]
     sync = _Sync(
@@ -122,11 +124,6 @@ def check_separate(folder: Path, remote: RemoteFiles) -> None:
         raise UsageError(f"the {inner}", where=remote.name, hint=hint)
 
 
-def _source_id(folder: Path) -> str:
-    text = f"{provenance.current_versions()['host']}:{folder.resolve()}"
-    return blake2b(text.encode(), digest_size=8).hexdigest()
-
-
 class _CheckpointCopier:
     """Copies the checkpoints that the target lacks, the newest first."""
 
@@ -140,7 +137,8 @@ class _CheckpointCopier:
         missing = [
             checkpoint
             for checkpoint in sync.content.checkpoints
-            if not self._is_there(checkpoint, present)
+            if (copy := present.get(checkpoint.folder.name)) is None
+            or copy.manifest != checkpoint.manifest
         ]
         if sync.keeps_newer:
             missing = self._leave_newer(missing, present)
@@ -158,12 +156,16 @@ class _CheckpointCopier:
                 complete_names.add(checkpoint.folder.name)
             except SourceChanged as error:
                 sync.result.files, sync.result.size = totals
-                self._report_change(checkpoint, error)
+                # It is damaged, or was deleted while it was copied.
+                name = checkpoint.folder.name
+                if _is_current(checkpoint):
+                    self._sync.result.failed.append(
+                        f"{name} is damaged in the run, not copied: {error}"
+                    )
+                else:
+                    self._sync.result.left = (*self._sync.result.left, f"{name} is gone meanwhile")
+                    self._sync.is_outdated = True
         return present
-
-    def _is_there(self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]) -> bool:
-        remote_checkpoint = present.get(checkpoint.folder.name)
-        return remote_checkpoint is not None and remote_checkpoint.manifest == checkpoint.manifest
 
     def _leave_newer(
         self, missing: list[Checkpoint], present: Mapping[str, RemoteCheckpoint]
@@ -245,15 +247,6 @@ class _CheckpointCopier:
             if not (is_started and copy_files.is_same(sync.remote, piece, target, sync.patience)):
                 sync.copy(piece, target)
 
-    def _report_change(self, checkpoint: Checkpoint, error: SourceChanged) -> None:
-        """Report a checkpoint as damaged, or as deleted while it was copied."""
-        name = checkpoint.folder.name
-        if _is_current(checkpoint):
-            self._sync.result.failed.append(f"{name} is damaged in the run, not copied: {error}")
-        else:
-            self._sync.result.left = (*self._sync.result.left, f"{name} is gone meanwhile")
-            self._sync.is_outdated = True
-
 
 def _is_current(checkpoint: Checkpoint) -> bool:
     try:
@@ -294,8 +287,13 @@ def _copy_logs(sync: _Sync, names: tuple[str, ...]) -> None:
     """Copy the files that differ; retry those that are rewritten meanwhile."""
     pieces = {name: sync.patience.call(partial(_read_piece, sync, name)) for name in names}
     new = {name: piece for name, piece in pieces.items() if piece is not None}
-    changed = {name: piece for name, piece in new.items() if not _has_copy(sync, piece)}
     versions = dict(sync.index.files)
+    changed = {
+        name: piece
+        for name, piece in new.items()
+        if versions.get(piece.name) != (_version_of(piece),)
+        or sync.sizes.get(piece.name) != piece.size
+    }
     # Rounds that were killed may have left any of the versions they announced.
     announced = {
         name: (*versions.get(name, (NO_VERSION,)), _version_of(new[name])) for name in changed
@@ -318,11 +316,6 @@ def _read_piece(sync: _Sync, name: str) -> Piece | None:
         return None  # gone since it was listed
 
 
-def _has_copy(sync: _Sync, piece: Piece) -> bool:
-    versions = sync.index.files.get(piece.name, ())
-    return versions == (_version_of(piece),) and sync.sizes.get(piece.name) == piece.size
-
-
 def _version_of(piece: Piece) -> Version:
     return Version(piece.size, piece.xxh3_128)
 
@@ -330,9 +323,11 @@ def _version_of(piece: Piece) -> Version:
 def _copy_log(sync: _Sync, piece: Piece) -> Piece | None:
     """Copy a file; return it as it was copied, or None if it kept changing."""
     previous = sync.index.files.get(piece.name, ())[:-1]
+    # Of a file of 1 MiB and more, only the new tail is copied.
     if (
         len(previous) == 1
-        and _can_append(sync, piece, previous[0])
+        and sync.sizes.get(piece.name) == previous[0].size
+        and 1 << 20 <= previous[0].size < piece.size
         and _append(sync, piece, previous[0])
     ):
         return piece
@@ -348,12 +343,6 @@ def _copy_log(sync: _Sync, piece: Piece) -> Piece | None:
             return piece
     sync.result.failed.append(f"{piece.name} was rewritten each time it was read: not copied")
     return None
-
-
-def _can_append(sync: _Sync, piece: Piece, previous: Version) -> bool:
-    size = sync.sizes.get(piece.name)
-    # Of a file of 1 MiB and more, only the new tail is copied.
-    return size == previous.size and 1 << 20 <= previous.size < piece.size
 
 
 def _append(sync: _Sync, piece: Piece, previous: Version) -> bool:

@@ -22,14 +22,31 @@ def settings(model: BaseAlgorithm, total_steps: int | None = None) -> dict[str, 
     if not isinstance(model, OnPolicyAlgorithm) and "n_steps" in arguments:
         arguments["n_step_returns"] = arguments.pop("n_steps")  # no length of a rollout there
     result = {sb3.NAMES.settings.get(key, key): value for key, value in arguments.items()}
+    # The numbers of trained parameters and of all (with target networks).
+    parameters = dict(model.policy.named_parameters())
+    trained = sum(
+        p.numel() for name, p in parameters.items() if p.requires_grad and "target" not in name
+    )
+    sizes = {
+        "n_parameters": trained,
+        "n_parameters_held": sum(p.numel() for p in parameters.values()),
+    }
+    space_settings: dict[str, Setting] = {
+        "observation_space": str(model.observation_space),
+        "action_space": str(model.action_space),
+    }
+    if isinstance(model.action_space, spaces.Discrete):
+        space_settings["n_actions"] = int(model.action_space.n)
+    elif isinstance(model.action_space, spaces.Box):
+        space_settings["action_dim"] = math.prod(model.action_space.shape)
     result |= {
         "algorithm": type(model).__name__.lower(),
         "framework": "stable-baselines3",
         "policy": type(model.policy).__name__,
         "n_envs": model.n_envs,
         "device": str(model.device),
-        **_spaces(model),
-        **_sizes(model),
+        **space_settings,
+        **sizes,
     }
     if model.seed is not None:
         result["seed"] = model.seed
@@ -106,27 +123,3 @@ def _schedule(name: str, schedule: Any) -> Iterator[tuple[str, Setting]]:
     yield name, start
     if end != start:
         yield f"{name}_end", end
-
-
-def _spaces(model: BaseAlgorithm) -> dict[str, Setting]:
-    settings: dict[str, Setting] = {
-        "observation_space": str(model.observation_space),
-        "action_space": str(model.action_space),
-    }
-    if isinstance(model.action_space, spaces.Discrete):
-        settings["n_actions"] = int(model.action_space.n)
-    elif isinstance(model.action_space, spaces.Box):
-        settings["action_dim"] = math.prod(model.action_space.shape)
-    return settings
-
-
-def _sizes(model: BaseAlgorithm) -> dict[str, Setting]:
-    """Return the numbers of trained parameters and of all (with target networks)."""
-    parameters = dict(model.policy.named_parameters())
-    trained = sum(
-        p.numel() for name, p in parameters.items() if p.requires_grad and "target" not in name
-    )
-    return {
-        "n_parameters": trained,
-        "n_parameters_held": sum(p.numel() for p in parameters.values()),
-    }

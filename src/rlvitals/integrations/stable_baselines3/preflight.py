@@ -89,7 +89,13 @@ class Preflight(BaseCallback):
     def _on_training_end(self) -> None:
         self._judge()
         if self.report is None and self.before:
-            self.checks.append(_not_checked("weights-moved", "no update was made"))
+            self.checks.append(
+                Check(
+                    "weights-moved",
+                    "the first update moved every trained weight",
+                    CouldNotCheck("no update was made"),
+                )
+            )
         if self.report is None:
             self._tell()
 
@@ -196,7 +202,3 @@ class Preflight(BaseCallback):
             tensors = policy.evaluate_actions(tensors, actions.to(model.device))[1]
         log_probs: NDArray[np.float32] = tensors.cpu().numpy()
         return log_probs
-
-
-def _not_checked(name: str, problem: str) -> Check:
-    return Check(name, "the first update moved every trained weight", CouldNotCheck(problem))

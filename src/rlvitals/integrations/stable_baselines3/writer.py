@@ -1,7 +1,6 @@
 """Output format for Stable-Baselines3's logger that writes into a run."""
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from stable_baselines3.common.logger import HParam, KVWriter
@@ -36,7 +35,9 @@ class Writer(KVWriter):
             if isinstance(value, str):
                 self.run.log_text(step, key, value)
             elif isinstance(value, HParam):
-                self.run.update_settings(_plain(value.hparam_dict))
+                self.run.update_settings(
+                    {name: v for name, v in value.hparam_dict.items() if v is not None}
+                )
             elif _is_number(value):
                 numbers[key] = value
             elif key not in self.skipped:
@@ -54,7 +55,3 @@ def _is_number(value: object) -> bool:
     # One-element arrays and tensors are numbers: the logger's own formats print them as such.
     shape = getattr(value, "shape", None)
     return isinstance(value, int | float) or (shape is not None and math.prod(shape) == 1)
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}

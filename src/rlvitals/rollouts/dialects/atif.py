@@ -36,7 +36,12 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
     metrics = [mapping(step.get("metrics")) for step in steps]
     agent_steps = (step for step in steps if step.get("source") == "agent")
     counts = (mapping(step.get("metrics")).get("completion_tokens") for step in agent_steps)
-    result = _trial_result(path)
+    # Nothing where there is no `result.json` that can be read.
+    try:
+        with (path.parent.parent / "result.json").open("rb") as file:
+            result = mapping(json.loads(file.read(16 << 20)))
+    except (OSError, ValueError, RecursionError):
+        result = {}
     rewards = scores(mapping(mapping(result.get("verifier_result")).get("rewards")))
     exception = mapping(result.get("exception_info"))
     log_probs = [numbers(m.get("logprobs")) for m in metrics]
@@ -81,15 +86,6 @@ def _turns(step: Record) -> list[Turn]:
         Turn(role, text, tuple(calls)),
         *(Turn("tool", content_text(result.get("content"))) for result in results),
     ]
-
-
-def _trial_result(path: Path) -> Record:
-    """Return a trial's `result.json`; nothing where there is none that can be read."""
-    try:
-        with (path.parent.parent / "result.json").open("rb") as file:
-            return mapping(json.loads(file.read(16 << 20)))
-    except (OSError, ValueError, RecursionError):
-        return {}
 
 
 def _total(rewards: dict[str, float]) -> float | None:

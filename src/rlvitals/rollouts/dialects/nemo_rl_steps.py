@@ -28,17 +28,20 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
     if messages and isinstance(messages[0], Mapping):
         prompt, turns = split_prompt(to_turns(messages))
     else:
-        prompt, turns = to_text(messages[0] if messages else ""), _alternate(messages[1:])
+        prompt = to_text(messages[0] if messages else "")
+        roles = ("assistant", "user")  # an environment's answer is a user's message
+        turns = tuple(Turn(roles[n % 2], to_text(text)) for n, text in enumerate(messages[1:]))
     mask = numbers(_cell(record.get("token_loss_mask")))
     advantages = numbers(_cell(record.get("advantages")))
     generated = [value for value, trained in zip(advantages, mask, strict=False) if trained]
+    agent = _cell(record.get("agent_ref"))
     return [
         Sample(
             prompt=prompt,
             turns=turns,
             step=step_in(path, DATA_FILE),
             split=TRAINING_SPLIT if path.name.startswith("train") else EVAL_SPLIT,
-            task=_task(_cell(record.get("agent_ref"))),
+            task=to_text(agent.get("name")) if isinstance(agent, Mapping) else to_text(agent),
             reward=number(record["rewards"]),
             advantage=generated[0] if generated else None,
             token_count=int(sum(mask)) if mask else None,
@@ -54,18 +57,9 @@ def _cell(value: object) -> object:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _alternate(texts: Sequence[object]) -> tuple[Turn, ...]:
-    roles = ("assistant", "user")  # an environment's answer is a user's message
-    return tuple(Turn(roles[n % 2], to_text(text)) for n, text in enumerate(texts))
-
-
 def _trainable_values(values: object, mask: Sequence[float]) -> tuple[float, ...]:
     by_token = numbers(_cell(values))
     return tuple(value for value, trained in zip(by_token, mask, strict=False) if trained)
-
-
-def _task(agent: object) -> str:
-    return to_text(agent.get("name")) if isinstance(agent, Mapping) else to_text(agent)
 
 
 DIALECT = Dialect(

@@ -43,6 +43,8 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
     for trajectory in mappings(record["trajectories"]):
         prompt, turns = _conversation(mappings(trajectory.get("steps")))
         name = to_text(trajectory.get("name"))
+        timing = mapping(trajectory.get("timing"))
+        seconds = number(timing.get("total_time") or timing.get("total"))
         converted.append(
             Sample(
                 prompt=prompt or question or to_text(record["task"]),
@@ -56,7 +58,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
                 parts=scores(mapping(record.get("metrics"))) | scores(metrics),
                 stop_reason=RLLM_STOPS.get(reason, reason),
                 error=reason if reason in ("error", "timeout") else "",
-                seconds=_seconds(trajectory),
+                seconds=seconds,
             )
         )
     return converted
@@ -69,11 +71,6 @@ def _conversation(steps: Sequence[Record]) -> tuple[str, tuple[Turn, ...]]:
         return split_prompt(to_turns(chats[-1]))
     prompt = split_prompt(to_turns(chats[0]))[0] if chats else ""
     return prompt, tuple(Turn("assistant", to_text(step.get("model_response"))) for step in steps)
-
-
-def _seconds(trajectory: Record) -> float | None:
-    timing = mapping(trajectory.get("timing"))
-    return number(timing.get("total_time") or timing.get("total"))
 
 
 def home(path: Path) -> Path:

@@ -24,7 +24,7 @@ def claims(path: Path, record: Record) -> bool:
 def samples(path: Path, record: Record) -> Sequence[Sample]:
     """Convert one line."""
     uid = to_text(record.get("uid")).rsplit("_", UID_PARTS)
-    is_eval = any(word in path.parent.name.lower() for word in ("val", "eval", "test"))
+    is_eval = any(name in path.parent.name.lower() for name in ("val", "eval", "test"))
     return [
         Sample(
             prompt=to_text(record["input"]),

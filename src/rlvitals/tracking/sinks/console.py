@@ -74,20 +74,17 @@ class Lines:
             return
         self._last_print, self._news = clock.monotonic(), False
         width = shutil.get_terminal_size((100, 24)).columns - 1  # 100 without a terminal
-        self._write(line(self._step, self._step_rate(), self._shown_metrics(), width))
-
-    def _step_rate(self) -> float | None:
-        """Return steps per second since the last line; None without a positive difference."""
+        if self._keys:
+            metrics = {key: self._last[key] for key in self._keys if key in self._last}
+        else:
+            metrics = dict(sorted(self._last.items(), key=lambda item: _rank(item[0])))
         previous, current = self._since, (self._step, clock.monotonic())
         self._since = current
         if previous is None or current[0] <= previous[0] or current[1] <= previous[1]:
-            return None
-        return (current[0] - previous[0]) / (current[1] - previous[1])
-
-    def _shown_metrics(self) -> dict[str, float]:
-        if self._keys:
-            return {key: self._last[key] for key in self._keys if key in self._last}
-        return dict(sorted(self._last.items(), key=lambda item: _rank(item[0])))
+            step_rate = None
+        else:
+            step_rate = (current[0] - previous[0]) / (current[1] - previous[1])
+        self._write(line(self._step, step_rate, metrics, width))
 
     def _write(self, text: str) -> None:
         text = harmless(text)  # a metric's name must not move the cursor

@@ -103,13 +103,9 @@ class Thinning:
         if self._rows_offered <= self.max_rows:
             return rows
         index = np.arange(first, self._rows_offered)
-        mask = index % _strides(index, self.max_rows) == 0
+        # The distance of kept rows: 1 below `max_rows`, 2 below 3 `max_rows`, 4 below 7...
+        # The exponent of a power of two that is not above: exact far beyond any run's length.
+        exponents = np.frexp(index // self.max_rows + 1)[1].astype(np.int64) - 1
+        strides: NDArray[np.int64] = np.left_shift(np.int64(1), exponents)
+        mask = index % strides == 0
         return Rows(rows.keys, rows.steps[mask], rows.times[mask], rows.values[mask])
-
-
-def _strides(index: NDArray[np.int64], max_rows: int) -> NDArray[np.int64]:
-    """Return the distance of kept rows: 1 below `max_rows`, 2 below 3 `max_rows`, 4 below 7..."""
-    # The exponent of a power of two that is not above: exact far beyond any run's length.
-    exponents = np.frexp(index // max_rows + 1)[1].astype(np.int64) - 1
-    strides: NDArray[np.int64] = np.left_shift(np.int64(1), exponents)
-    return strides

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.options import Monitoring
 from rlvitals.settings import Settings
 from rlvitals.tracking.sinks import SINKS, find, native
 from rlvitals.tracking.sinks.sink import Opening, OpenSink
@@ -38,9 +37,16 @@ def select(
     section, names_of_rows = settings.monitoring, _columns(columns)
     names: list[str] = [requested] if isinstance(requested, str) else list(requested or ())
     if requested is None:
-        names = [*settings.recording.sinks, *(_section_sinks(section) if section else ())]
+        names = [*settings.recording.sinks, *(["tensorboard"] if section else [])]
+        if section and section.metrics_export_enabled:
+            names.append(section.metrics_export_format)
     call_options = requested if isinstance(requested, Mapping) else {}
-    section_options = _options(section) if section else {}
+    section_options: dict[str, Options] = {}
+    if section:
+        interval, subsamples = section.metrics_export_interval, section.metrics_subsamples
+        rows = {"interval": interval, "subsamples": subsamples}
+        section_options = {"csv": rows, "parquet": rows}
+        section_options["tensorboard"] = {"port": section.tensorboard_port}
     sinks: dict[str, Options] = {}
     for name in dict.fromkeys(names):
         if find(name) is None:
@@ -66,13 +72,3 @@ def open_sinks(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str
         for sink in SINKS
         if sink.name in sinks
     ]
-
-
-def _section_sinks(section: Monitoring) -> tuple[str, ...]:
-    export = (section.metrics_export_format,) if section.metrics_export_enabled else ()
-    return ("tensorboard", *export)
-
-
-def _options(section: Monitoring) -> dict[str, Options]:
-    rows = {"interval": section.metrics_export_interval, "subsamples": section.metrics_subsamples}
-    return {"tensorboard": {"port": section.tensorboard_port}, "csv": rows, "parquet": rows}

@@ -43,7 +43,9 @@ def heading(config: Config, samples: int) -> list[str]:
     """Return the lines that describe a training before it starts."""
     mode, signal = config.training.mode, config.signal
     lines = [f"{mode.upper()} TRAINING CONFIGURATION:", f"  Training mode: {mode}"]
-    lines += [f"  Training samples: {samples}", *_length(config)]
+    steps, epochs = config.training.max_steps, config.training.num_epochs
+    length = f"  Steps: {steps}" if steps else f"  Epochs: {epochs:g}"
+    lines += [f"  Training samples: {samples}", length]
     if mode in SAMPLES_BY_MODE:
         lines.append(f"  Reward threshold: {signal.reward_threshold:g}")
     if mode == sample_weights.W_REINFORCE:
@@ -53,12 +55,6 @@ def heading(config: Config, samples: int) -> list[str]:
         only = "" if mode == sample_weights.W_REINFORCE else "only "
         lines.append(f"  → Training {only}on {SAMPLES_BY_MODE[mode]}")
     return [*lines, "", "Training:"]
-
-
-def _length(config: Config) -> list[str]:
-    if config.training.max_steps:
-        return [f"  Steps: {config.training.max_steps}"]
-    return [f"  Epochs: {config.training.num_epochs:g}"]
 
 
 def batch_line(mode: str, result: BatchResult, lambda_psr: float, weights: Sequence[float]) -> str:
@@ -91,13 +87,11 @@ def _total(paid: Sequence[float], weights: Sequence[float]) -> float | None:
 
 def reward_line(title: str, paid: Sequence[float], limit: int = 0) -> str:
     """Format a function's rewards; of more than `limit` samples the first, with their number."""
-    return f"{title}: {_list(paid, limit)}"
-
-
-def _list(paid: Sequence[float], limit: int) -> str:
     head = paid[:limit] if limit else paid
     text = str([round(reward, 3) + 0.0 for reward in head]).replace("nan", "none")  # -0.0 is 0
-    return text if len(head) == len(paid) else f"{text[:-1]}, … {len(paid)} in all]"
+    if len(head) < len(paid):
+        text = f"{text[:-1]}, … {len(paid)} in all]"
+    return f"{title}: {text}"
 
 
 class Progress:

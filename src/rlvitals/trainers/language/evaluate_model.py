@@ -73,7 +73,12 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
     another task than is asked now, BadCheckpoint for a step without a complete one.
     """
     config = _config(folder)
-    loaded = _load_base(config, folder)
+    base = folder / models.BASE_FOLDER
+    if config.model.vlm_name in tiny.TINY_MODELS and not base.is_dir():
+        raise rlvitals.UsageError(
+            "the tiny model that training began with is gone", where=str(base)
+        )
+    loaded = models.load(config.model, seed=config.training.seed, base=base)
     if loaded.tiny:
         torch.set_num_threads(config.training.threads or 1)
     checkpoint = _checkpoint(folder, step) if step != 0 else None
@@ -113,35 +118,21 @@ def _config(folder: Path) -> Config:
     if file.is_file():
         return schema.load(Config, file, {})
     if (folder / rlhf.RLHF_CONFIG_FILE).is_file():
-        return _of_rlhf(schema.load(rlhf.Config, folder / rlhf.RLHF_CONFIG_FILE, {}))
+        config = schema.load(rlhf.Config, folder / rlhf.RLHF_CONFIG_FILE, {})
+        settings = config.rlhf
+        return Config(
+            training=TrainingConfig(
+                mode="rlhf", seed=settings.seed, temperature=settings.temperature,
+                batch_size=settings.batch_size,
+                max_completion_length=settings.response_length, threads=settings.threads,
+            ),
+            model=config.model, data=config.data, rewards=config.rewards,
+        )  # fmt: skip
     raise rlvitals.UsageError(
         f"there is no {factory.LANGUAGE_CONFIG_FILE}",
         where=str(folder),
         hint="a run of rlvitals train grpo",
     )
-
-
-def _of_rlhf(config: rlhf.Config) -> Config:
-    """Return what an RLHF training is asked like."""
-    settings = config.rlhf
-    return Config(
-        training=TrainingConfig(
-            mode="rlhf", seed=settings.seed, temperature=settings.temperature,
-            batch_size=settings.batch_size,
-            max_completion_length=settings.response_length, threads=settings.threads,
-        ),
-        model=config.model, data=config.data, rewards=config.rewards,
-    )  # fmt: skip
-
-
-def _load_base(config: Config, folder: Path) -> models.Loaded:
-    """Load the model that training began with: a tiny one is in the run, and is not made anew."""
-    base = folder / models.BASE_FOLDER
-    if config.model.vlm_name in tiny.TINY_MODELS and not base.is_dir():
-        raise rlvitals.UsageError(
-            "the tiny model that training began with is gone", where=str(base)
-        )
-    return models.load(config.model, seed=config.training.seed, base=base)
 
 
 def _checkpoint(folder: Path, step: int | None) -> rlvitals.lab.Checkpoint:
@@ -242,12 +233,9 @@ def evaluate(
                 trained.right([row for row in batch for _ in range(each)], answers)
             )
     shares = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
-    return Evaluated(tuple(right), samples, shares, total.mean(), _means(paid))
-
-
-def _means(paid: Mapping[str, Sequence[float | None]]) -> dict[str, float | None]:
     numbers = {name: [v for v in values if v is not None] for name, values in paid.items()}
-    return {name: fmean(values) if values else None for name, values in numbers.items()}
+    means = {name: fmean(values) if values else None for name, values in numbers.items()}
+    return Evaluated(tuple(right), samples, shares, total.mean(), means)
 
 
 def _samples(rows: Sequence[Row], samples: int, size: int) -> Iterator[tuple[Sequence[Row], int]]:

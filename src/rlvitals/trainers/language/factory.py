@@ -85,9 +85,15 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
     try:
         return GRPOConfig(**options)
     except ValueError as error:
-        raise UsageError(
-            str(error), where="the settings", hint=_divisibility_hint(config)
-        ) from None
+        size = config.training.batch_size
+        forwards = (
+            config.training.steps_per_generation or config.training.gradient_accumulation_steps
+        )
+        hint = (
+            f"--batch-size {size} times {forwards} forward passes a generation has to be a "
+            f"multiple of --num-generations {config.signal.num_generations}"
+        )
+        raise UsageError(str(error), where="the settings", hint=hint) from None
 
 
 def _precision(bf16: bool) -> dict[str, bool]:  # noqa: FBT001 - by its name
@@ -138,15 +144,6 @@ def check_samples(args: GRPOConfig, samples: int) -> None:
             where="the data",
             hint=f"--batch-size {samples * args.num_generations}, or more samples",
         )
-
-
-def _divisibility_hint(config: Config) -> str:
-    size = config.training.batch_size
-    forwards = config.training.steps_per_generation or config.training.gradient_accumulation_steps
-    return (
-        f"--batch-size {size} times {forwards} forward passes a generation has to be a multiple "
-        f"of --num-generations {config.signal.num_generations}"
-    )
 
 
 def sinks(config: MonitoringConfig, name: str, mode: str) -> dict[str, Mapping[str, Any]]:

@@ -90,7 +90,8 @@ def _answers(
     policy: Policy, rows: Sequence[Row], total: Entropy | None, how: Mapping[str, Any]
 ) -> Answers:
     tokenizer, ends = models.tokenizer_of(policy.processor), policy.ends()
-    batch = inputs(policy.processor, [row["prompt"] for row in rows], _images(rows))
+    images = [row["image"] for row in rows] if rows[0].get("image") is not None else None
+    batch = inputs(policy.processor, [row["prompt"] for row in rows], images)
     length = batch["input_ids"].shape[1]
     processors = LogitsProcessorList()
     if total is not None:
@@ -132,10 +133,6 @@ def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None)
         conversation=list(prompts), add_generation_prompt=True, tokenize=True, return_dict=True,
         return_tensors="pt", **how,
     )  # fmt: skip
-
-
-def _images(rows: Sequence[Row]) -> list[Any] | None:
-    return [row["image"] for row in rows] if rows[0].get("image") is not None else None
 
 
 def _cut_at_end(ids: list[int], ends: Sequence[int]) -> list[int]:

@@ -37,7 +37,8 @@ def measure(policy: Policy, rows: Sequence[Row], right: Judge, *, batch: int) ->
         swaps = [{**row, "image": rows[_next(pixels, i)]["image"]} for i, row in enumerate(rows)]
         other_marks = _marks(policy, swaps, right, batch)
     flips = sum(mark != swapped for mark, swapped in zip(own_marks, other_marks, strict=True))
-    blank = sum(all(low == high for low, high in _bands(row["image"])) for row in rows)
+    bands = [row["image"].convert("RGB").getextrema() for row in rows]
+    blank = sum(all(low == high for low, high in extrema) for extrema in bands)
     counts = {
         RIGHT_OWN_METRIC: sum(own_marks),
         RIGHT_OTHER_METRIC: sum(other_marks),
@@ -71,10 +72,6 @@ def _next(pixels: Sequence[Any], row: int) -> int:
     """Return the first row after one, in a circle, whose image is another one."""
     indices = ((row + shift) % len(pixels) for shift in range(1, len(pixels)))
     return next(index for index in indices if pixels[index] != pixels[row])
-
-
-def _bands(image: Any) -> list[tuple[int, int]]:
-    return list(image.convert("RGB").getextrema())
 
 
 @dataclass(slots=True)

@@ -150,21 +150,19 @@ def describe(config: ModelConfig) -> tuple[Any, Any, bool]:
         )
     with _explain_errors(name):
         model_config = AutoConfig.from_pretrained(name)
-    kind, vision = _class(model_config, name)
+    # What loads the model, and whether it reads images.
+    if type(model_config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        kind, vision = AutoModelForImageTextToText, True
+    elif type(model_config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+        kind, vision = AutoModelForCausalLM, False
+    else:
+        raise UsageError(
+            f"{model_config.model_type} is neither a causal language model nor one of images and "
+            "text",
+            where=f"{MODEL_SETTING}: {name}",
+        )
     processors.check(model_config, f"{MODEL_SETTING}: {name}", vision=vision)
     return model_config, kind, vision
-
-
-def _class(model_config: Any, name: str) -> tuple[Any, bool]:
-    """Return what loads a model, and whether it reads images."""
-    if type(model_config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        return AutoModelForImageTextToText, True
-    if type(model_config) in MODEL_FOR_CAUSAL_LM_MAPPING:
-        return AutoModelForCausalLM, False
-    raise UsageError(
-        f"{model_config.model_type} is neither a causal language model nor one of images and text",
-        where=f"{MODEL_SETTING}: {name}",
-    )
 
 
 def dtype(config: ModelConfig) -> Any:
@@ -186,7 +184,10 @@ def _explain_errors(name: str) -> Iterator[None]:
     except (ImportError, OSError, ValueError, KeyError) as error:
         message = str(error)
         if isinstance(error, ImportError) or "torchvision" in message:
-            raise VitalsError(_needs(message), where=location, hint=_install(message)) from error
+            hint = "install it beside transformers; tiny-vlm needs nothing more"
+            if "torchvision" in message.lower():
+                hint = processors.install(processors.TORCHVISION)
+            raise VitalsError(_needs(message), where=location, hint=hint) from error
         names = ", ".join((*tiny.TINY_MODELS, *MODEL_ALIASES))
         hint = next(text for key, text in HUB_HINTS if key in message)
         raise VitalsError(
@@ -209,12 +210,6 @@ def _needs(text: str) -> str:
         if match
         else _first(text)
     )
-
-
-def _install(text: str) -> str:
-    if "torchvision" not in text.lower():
-        return "install it beside transformers; tiny-vlm needs nothing more"
-    return processors.install(processors.TORCHVISION)
 
 
 def _set_special_tokens(model: Any, processor: Any) -> None:

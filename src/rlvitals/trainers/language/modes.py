@@ -84,36 +84,31 @@ class ModesTrainer(GRPOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[Any]) -> dict[str, Any]:
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        signal = None if self._mode == GRPO_MODE else self._taught()
-        if signal is not None:
-            self._teach(out, signal, len(inputs))
+        signal = None
+        if self._mode != GRPO_MODE:
+            compared = (
+                sample_weights.total(self._paid, self.reward_weights.to(self._paid.device))
+                if self._compared is None
+                else self._paid[:, self._compared]
+            )
+            signal = sample_weights.signal(self._mode, compared, self._signal)
+            first = self.accelerator.process_index * len(inputs)
+            mine = slice(first, first + len(inputs))  # this process's part of the batch
+            out["advantages"] = signal.advantages[mine].to(out["advantages"].device)
+            if self._mode != sample_weights.W_REINFORCE and self._signal.normalise == "kept":
+                out["num_items_in_batch"] = self._tokens(out, signal.is_learned[mine])
+            logged = self._logs["advantages"]  # of the table of completions: GRPO's are in it
+            for _ in range(min(len(signal.advantages), len(logged))):
+                logged.pop()
+            logged.extend(signal.advantages.tolist())
+            metrics = self._metrics["train" if self.model.training else "eval"]
+            for name, value in sample_weights.metrics(self._mode, signal).items():
+                metrics[name].append(value)
         if self._on_batch is not None and self.model.training:
             columns = self._paid.T.tolist()
             paid = dict(zip(self.reward_func_names, columns, strict=True))
             self._on_batch(BatchResult(self.state.global_step, signal, paid))
         return out
-
-    def _taught(self) -> sample_weights.Signal:
-        if self._compared is None:
-            compared = sample_weights.total(self._paid, self.reward_weights.to(self._paid.device))
-        else:
-            compared = self._paid[:, self._compared]
-        return sample_weights.signal(self._mode, compared, self._signal)
-
-    def _teach(self, out: dict[str, Any], signal: sample_weights.Signal, rows: int) -> None:
-        """Set this process's advantages in its batch, and log their metrics."""
-        first = self.accelerator.process_index * rows
-        mine = slice(first, first + rows)
-        out["advantages"] = signal.advantages[mine].to(out["advantages"].device)
-        if self._mode != sample_weights.W_REINFORCE and self._signal.normalise == "kept":
-            out["num_items_in_batch"] = self._tokens(out, signal.is_learned[mine])
-        logged = self._logs["advantages"]  # of the table of completions: GRPO's are in it
-        for _ in range(min(len(signal.advantages), len(logged))):
-            logged.pop()
-        logged.extend(signal.advantages.tolist())
-        metrics = self._metrics["train" if self.model.training else "eval"]
-        for name, value in sample_weights.metrics(self._mode, signal).items():
-            metrics[name].append(value)
 
     def _tokens(self, out: Mapping[str, Any], is_learned: torch.Tensor) -> torch.Tensor:
         """Count the tokens of the samples that are learned from, over all processes."""

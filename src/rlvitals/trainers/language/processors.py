@@ -31,7 +31,16 @@ def check(model_config: Any, name: str, *, vision: bool) -> None:
         )  # fmt: skip
     quantised = getattr(model_config, "quantization_config", None)
     if quantised is not None:
-        _check_quantisation(quantised, name)
+        try:
+            AutoHfQuantizer.from_config(quantised, pre_quantized=True).validate_environment()
+        except (ImportError, RuntimeError, ValueError) as error:
+            reason = next((line for line in str(error).splitlines() if line.strip()), "")
+            hint = "a model whose weights are not quantised"
+            if not torch.cuda.is_available():
+                hint += "; this machine has no CUDA GPU"
+            raise VitalsError(
+                f"its quantised weights cannot be loaded here: {reason}", where=name, hint=hint
+            ) from error
 
 
 def _missing_package(model_type: str) -> str:
@@ -41,19 +50,6 @@ def _missing_package(model_type: str) -> str:
     if model_type == "smolvlm" and is_torchvision_available() and not is_num2words_available():
         return "num2words"
     return ""
-
-
-def _check_quantisation(quantised: Any, name: str) -> None:
-    try:
-        AutoHfQuantizer.from_config(quantised, pre_quantized=True).validate_environment()
-    except (ImportError, RuntimeError, ValueError) as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), "")
-        hint = "a model whose weights are not quantised"
-        if not torch.cuda.is_available():
-            hint += "; this machine has no CUDA GPU"
-        raise VitalsError(
-            f"its quantised weights cannot be loaded here: {reason}", where=name, hint=hint
-        ) from error
 
 
 def install(package: str) -> str:

@@ -103,14 +103,13 @@ def _outcome(result: TrainingResult) -> tuple[str, bool]:
     try:
         return compare(result.folder).sentence(), True
     except rlvitals.UsageError as error:
-        if any(result.folder.glob("checkpoint-*")) and not _has_whole_checkpoint(result.folder):
+        if (
+            any(result.folder.glob("checkpoint-*"))
+            and rlvitals.Checkpoints(result.folder, tell=lambda _: None).latest() is None
+        ):
             return "not all parts ran: no checkpoint is whole", False
         verdict = rlvitals.diagnose(result.folder).verdict
         log = f"by its log the training is {verdict.word.value}: {verdict.why}"
         return f"all parts ran; no unseen questions were asked ({error.problem}); {log}", True
     except rlvitals.VitalsError as error:
         return f"not all parts ran: the evaluation failed: {error.problem}", False
-
-
-def _has_whole_checkpoint(folder: Path) -> bool:
-    return rlvitals.Checkpoints(folder, tell=lambda _: None).latest() is not None

@@ -30,7 +30,11 @@ class Schedule(TrainerCallback):
         groups = schedule.optimizer.param_groups
         old_rates = [float(group["lr"]) for group in groups]
         schedule.base_lrs = [args.learning_rate for _ in groups]
-        new_rates = _rates(schedule)
+        epoch = schedule.last_epoch
+        new_rates = [
+            base * factor(epoch)
+            for base, factor in zip(schedule.base_lrs, schedule.lr_lambdas, strict=True)
+        ]
         for group, rate in zip(groups, new_rates, strict=True):
             group["lr"], group["initial_lr"] = rate, args.learning_rate
         schedule._last_lr = new_rates  # noqa: SLF001 - `get_last_lr` returns it, and the Trainer logs it
@@ -40,12 +44,3 @@ class Schedule(TrainerCallback):
                 f"{state.global_step + 1:,} has a learning rate of {new_rates[0]:.3g}, and would "
                 f"have had {old_rates[0]:.3g}"
             )
-
-
-def _rates(schedule: LambdaLR) -> list[float]:
-    """Return the rate that each group has at the step that the schedule is at."""
-    epoch = schedule.last_epoch
-    return [
-        base * factor(epoch)
-        for base, factor in zip(schedule.base_lrs, schedule.lr_lambdas, strict=True)
-    ]

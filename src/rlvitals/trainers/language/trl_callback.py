@@ -72,7 +72,15 @@ class ProgressCallback(TrainerCallback):
         self._usage.step()
         if line := self._progress.update(state.global_step):
             self._log.info("%s", line)
-        if not self._sync_stop(args, control):
+        # All processes agree at logging steps.
+        local_stop = self._stopping.signal_number is not None
+        if args.world_size == 1:
+            self._stop_requested = local_stop
+        elif control.should_log:
+            flag = torch.tensor([local_stop], dtype=torch.int32, device=args.device)
+            torch.distributed.all_reduce(flag)
+            self._stop_requested = bool(flag)
+        if not self._stop_requested:
             return
         if args.save_strategy == SaveStrategy.NO:
             control.should_training_stop = True
@@ -104,14 +112,3 @@ class ProgressCallback(TrainerCallback):
             return
         self._run.flush()
         self._monitor.diagnose(state.global_step)
-
-    def _sync_stop(self, args: TrainingArguments, control: TrainerControl) -> bool:
-        """Return True if any process got a signal; all processes agree at logging steps."""
-        local_stop = self._stopping.signal_number is not None
-        if args.world_size == 1:
-            self._stop_requested = local_stop
-        elif control.should_log:
-            flag = torch.tensor([local_stop], dtype=torch.int32, device=args.device)
-            torch.distributed.all_reduce(flag)
-            self._stop_requested = bool(flag)
-        return self._stop_requested

@@ -53,15 +53,14 @@ class Usage:
             (last - first) / count if count > 0 else float("nan")
             for first, last in zip(self._first, self._last, strict=True)
         ]
-        return ResourceUsage(self._peak(), *spans)
-
-    def _peak(self) -> int | None:
         if self._gpu:
-            return int(torch.cuda.max_memory_allocated())
-        if not self._can_reset:
-            return None
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        kib = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-        # The kernel counts resident pages to within some per thread, and an allocator may reuse
-        # what it holds: then the peak is that of the start.
-        return max(int(kib * 1024 - self._before), 0)
+            peak = int(torch.cuda.max_memory_allocated())
+        elif not self._can_reset:
+            peak = None
+        else:
+            lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+            kib = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+            # The kernel counts resident pages to within some per thread, and an allocator may reuse
+            # what it holds: then the peak is that of the start.
+            peak = max(int(kib * 1024 - self._before), 0)
+        return ResourceUsage(peak, *spans)

@@ -47,21 +47,17 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     parser.add_argument(
         "--verbose", action="store_true", help="show each update and each rollout's lines too"
     )
-    env = _env(options)
+    # The preset of the environment that flags or their file ask for makes the defaults.
+    default = Config().training.env
+    env = schema.read_choice(
+        options, ("--env",), "training.env", default, find=factory.settings_file
+    )
     parser.set_defaults(env_of_preset=env)
     defaults = (
         schema.quick_test_defaults(options, TRAIN_COMMAND.quick_test_values),
         (presets.preset(env), presets.source(env)),
     )
     schema.add_flags(parser, Config, aliases=TRAIN_COMMAND.flag_aliases, defaults=defaults)
-
-
-def _env(options: Sequence[str]) -> str:
-    """Return the environment that flags or their file ask for: its preset makes the defaults."""
-    default = Config().training.env
-    return schema.read_choice(
-        options, ("--env",), "training.env", default, find=factory.settings_file
-    )
 
 
 def configure(algorithm: str, args: Mapping[str, Any]) -> Config:

@@ -42,30 +42,32 @@ class Environments:
         self.count = vector.num_envs
         mode = vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._mode = AutoresetMode(getattr(mode, "value", mode))
-        self._observes(vector.single_observation_space)
-        self._acts(vector.single_action_space)
+        space = vector.single_observation_space
+        if not isinstance(space, gym.spaces.Box):
+            raise UsageError(f"observations of {space} are not flat numbers", hint="a Box is read")
+        self.features = int(np.prod(space.shape))
+        action_space = vector.single_action_space
+        self._low = self._high = None
+        if isinstance(action_space, gym.spaces.Discrete):
+            self.continuous, self.actions, self._first = (
+                False,
+                int(action_space.n),
+                int(action_space.start),
+            )
+        elif isinstance(action_space, gym.spaces.Box) and len(action_space.shape) == 1:
+            self.continuous, self.actions = True, int(action_space.shape[0])
+            self._dtype = action_space.dtype
+            if np.isfinite(action_space.low).all() and np.isfinite(action_space.high).all():
+                self._low, self._high = action_space.low, action_space.high
+        else:
+            raise UsageError(
+                f"PPO cannot act in {action_space}", hint="Discrete and flat Box are played"
+            )
         self.observations: NDArray[Any] = np.zeros((self.count, self.features), np.float32)
         self._resets: Bools = np.zeros(self.count, np.bool_)  # due in the next step (NEXT_STEP)
         self.episode_return = np.zeros(self.count)
         self.episode_length = np.zeros(self.count, np.int64)
         self._partial: Bools = np.zeros(self.count, np.bool_)  # their episode is cut short by us
-
-    def _observes(self, space: gym.Space[Any]) -> None:
-        if not isinstance(space, gym.spaces.Box):
-            raise UsageError(f"observations of {space} are not flat numbers", hint="a Box is read")
-        self.features = int(np.prod(space.shape))
-
-    def _acts(self, space: gym.Space[Any]) -> None:
-        self._low = self._high = None
-        if isinstance(space, gym.spaces.Discrete):
-            self.continuous, self.actions, self._first = False, int(space.n), int(space.start)
-        elif isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
-            self.continuous, self.actions = True, int(space.shape[0])
-            self._dtype = space.dtype
-            if np.isfinite(space.low).all() and np.isfinite(space.high).all():
-                self._low, self._high = space.low, space.high
-        else:
-            raise UsageError(f"PPO cannot act in {space}", hint="Discrete and flat Box are played")
 
     def reset(self, seed: int) -> None:
         """Begin all episodes anew."""

@@ -29,7 +29,10 @@ def build(config: Config) -> PPO:
     torch.manual_seed(training.seed)
     is_cluster = training.env == cluster.ID
     envs = environment(config)
-    layout = _layout(config) if is_cluster and config.network.shared_scorer else None
+    layout = None
+    if is_cluster and config.network.shared_scorer:
+        features = len(of_replica(config.environment))
+        layout = networks.Layout(config.cluster.replicas, features, len(CLUSTER_FEATURES))
     policy = networks.build(
         envs.features, envs.actions, continuous=envs.continuous,
         hidden=config.network.hidden_sizes, activation=config.network.activation, layout=layout,
@@ -63,11 +66,6 @@ def environment(config: Config) -> environments.Environments:
     return environments.make(
         training.env, training.num_envs, processes=training.processes, **options
     )
-
-
-def _layout(config: Config) -> networks.Layout:
-    features = len(of_replica(config.environment))
-    return networks.Layout(config.cluster.replicas, features, len(CLUSTER_FEATURES))
 
 
 def qps(config: Config) -> float:

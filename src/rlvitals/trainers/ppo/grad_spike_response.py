@@ -39,7 +39,11 @@ class SpikeReaction:
     def after(self, norm: float) -> dict[str, float]:
         """Update from the gradient norm before clipping; return the metrics to log."""
         self.before = (self.lr_factor, self.minibatch_size)
-        spike = self._is_spike(norm)
+        if not math.isfinite(norm):
+            spike = True
+        else:
+            has_history = self._seen >= NORM_AVERAGE_UPDATES // 2
+            spike = has_history and norm > self.config.spike_threshold * math.exp(self._log_norm)
         rate = self.config.adaptation_rate
         if spike:
             self.lr_factor = max(self.lr_factor * (1.0 - rate), self.config.min_lr_factor)
@@ -55,12 +59,6 @@ class SpikeReaction:
             "minibatch_size_next": float(self.minibatch_size),
             "grad_norm_usual": math.exp(self._log_norm),
         }
-
-    def _is_spike(self, norm: float) -> bool:
-        if not math.isfinite(norm):
-            return True
-        has_history = self._seen >= NORM_AVERAGE_UPDATES // 2
-        return has_history and norm > self.config.spike_threshold * math.exp(self._log_norm)
 
     def _learn(self, norm: float) -> None:
         if norm <= 0.0:

@@ -162,11 +162,17 @@ class PPO:
             "reward_std": float(rewards[valid].std()), "reward_min": float(rewards[valid].min()),
             "reward_max": float(rewards[valid].max()),
         }  # fmt: skip
+        # The values of where each action led, which a reset hides behind a new episode.
+        next_values = values[1:].copy()
+        step_index, env_index = np.nonzero(np.stack([step.truncated for step in steps]))
+        if len(step_index):
+            rows = np.stack([steps[t].final[i] for t, i in zip(step_index, env_index, strict=True)])
+            next_values[step_index, env_index] = self._values(self.normalise_obs(rows, learn=False))
         return Rollout(
             observations=obs[:-1], actions=actions, log_probs=log_probs,
             temperatures=temperatures, rewards=rewards.astype(np.float32),
             terminated=np.stack([step.terminated for step in steps]), dones=dones, valid=valid,
-            values=values[:-1], next_values=self._next_values(values, steps), facts=facts,
+            values=values[:-1], next_values=next_values, facts=facts,
             episodes=tuple(episodes),
         )  # fmt: skip
 
@@ -174,15 +180,6 @@ class PPO:
         with torch.inference_mode():
             values: NDArray[np.float32] = self.policy.value(torch.from_numpy(observations)).numpy()
         return values
-
-    def _next_values(self, values: NDArray[np.float32], steps: list[Step]) -> NDArray[np.float32]:
-        """Return the values of where each action led, which a reset hides behind a new episode."""
-        next_values = values[1:].copy()
-        step_index, env_index = np.nonzero(np.stack([step.truncated for step in steps]))
-        if len(step_index):
-            rows = np.stack([steps[t].final[i] for t, i in zip(step_index, env_index, strict=True)])
-            next_values[step_index, env_index] = self._values(self.normalise_obs(rows, learn=False))
-        return next_values
 
     # -- learn -----------------------------------------------------------------------------------
 
@@ -327,7 +324,11 @@ class PPO:
         clip = self.config.clip_ratio
         first = ratio_stats(minibatch_stats[0]["log_ratio"], clip)
         if not (isinstance(self.temperature, Fixed) and self.temperature.value == 1.0):
-            stats["entropy_policy"] = self._plain_entropy(batch)
+            # The entropy of the policy itself, at temperature 1, after the update.
+            with torch.inference_mode():
+                ones = torch.ones(len(batch), 1)
+                plain = self.policy.distribution(batch.observations, ones, batch.masks)
+                stats["entropy_policy"] = float(plain.entropy().mean())
         values, returns = batch.values.numpy(), batch.returns.numpy()
         log_ratio = torch.cat([row["log_ratio"] for row in minibatch_stats])
         return stats | ratio_stats(log_ratio, clip) | {
@@ -344,13 +345,6 @@ class PPO:
             "return_std": float(returns.std()), "minibatch_size": float(size),
             "minibatches": float(len(minibatch_stats)),
         }  # fmt: skip
-
-    def _plain_entropy(self, batch: Batch) -> float:
-        """Return the entropy of the policy itself, at temperature 1, after the update."""
-        with torch.inference_mode():
-            ones = torch.ones(len(batch), 1)
-            plain = self.policy.distribution(batch.observations, ones, batch.masks)
-            return float(plain.entropy().mean())
 
     def iterate(self, length: int | None = None) -> tuple[Rollout, dict[str, float]]:
         """Collect a rollout and update the policy; return the rollout and the metrics."""

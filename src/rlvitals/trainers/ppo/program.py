@@ -186,23 +186,21 @@ class Training(Harness):
                 f"step={progress.step}/{progress.steps} - collecting baseline statistics"
             )
             if progress.is_last:
-                self._log_warmup_end(progress)
+                stats = telemetry.normaliser_numbers(self.ppo)
+                steps = quantity(progress.steps, "step")
+                self._log_warmup(f"Completed! Normalizer statistics collected over {steps}")
+                self._log_warmup(
+                    f"Final normalizer stats - mean_magnitude={stats['obs_norm_mean']:.4f}, "
+                    f"std_magnitude={stats['obs_norm_std']:.4f}"
+                )
+                self._log_warmup("Transitioning to PPO training mode")
+                if self.config.statistics_stabilization.collect_baseline_stats:
+                    self.recorder.log(
+                        0, {f"baseline/{name}": v for name, v in progress.baseline.items()}
+                    )
 
     def _log_warmup(self, text: str) -> None:
         self.log.info("[STATS_STABILIZATION] %s", text)
-
-    def _log_warmup_end(self, progress: normaliser_warmup.WarmupProgress) -> None:
-        stats = telemetry.normaliser_numbers(self.ppo)
-        self._log_warmup(
-            f"Completed! Normalizer statistics collected over {quantity(progress.steps, 'step')}"
-        )
-        self._log_warmup(
-            f"Final normalizer stats - mean_magnitude={stats['obs_norm_mean']:.4f}, "
-            f"std_magnitude={stats['obs_norm_std']:.4f}"
-        )
-        self._log_warmup("Transitioning to PPO training mode")
-        if self.config.statistics_stabilization.collect_baseline_stats:
-            self.recorder.log(0, {f"baseline/{name}": v for name, v in progress.baseline.items()})
 
     def learn(self) -> str:
         """Learn until the end, or until someone asks for it; returns how it ended."""

@@ -106,7 +106,7 @@ def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[CloningEp
     optimizer = torch.optim.Adam(ppo.policy.actor.parameters(), lr=config.bc_learning_rate)
     for epoch in range(config.bc_epochs):
         for index in torch.split(
-            train_rows[_permute(len(train_rows), ppo.rng)], config.bc_batch_size
+            train_rows[torch.from_numpy(ppo.rng.permutation(len(train_rows)))], config.bc_batch_size
         ):
             noise = ppo.rng.normal(0.0, config.bc_noise, (len(index), rows.shape[1]))
             noisy = obs[index] + torch.from_numpy(noise.astype(np.float32))
@@ -118,10 +118,6 @@ def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[CloningEp
             nn.utils.clip_grad_norm_(ppo.policy.actor.parameters(), 1.0)
             optimizer.step()
         yield CloningEpoch(epoch + 1, untrained, held_out.agreement(ppo), blind, held_out)
-
-
-def _permute(rows: int, rng: np.random.Generator) -> Tensor:
-    return torch.from_numpy(rng.permutation(rows))
 
 
 def _weights(demos: Demos) -> NDArray[np.float32]:

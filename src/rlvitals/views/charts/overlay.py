@@ -15,7 +15,7 @@ from rlvitals.comparison.scores import DEFAULT_MEAN_PERCENT, Axis
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart, Packed, Packer
-from rlvitals.views.figures.figure import Line, Mark, Panel
+from rlvitals.views.figures.figure import Line, Mark
 
 MAX_STYLED_GROUPS = 24  # eight colours, each solid, dashed and dotted
 PLACES_PER_SECOND = 1000  # of an axis of time: charts have whole places
@@ -61,26 +61,23 @@ def pack(
     # The columns of a series are packed once, with the average that its own chart draws.
     for line, curve in zip(chart.panel.lines, curves, strict=True):
         curve["average"] = curve["average"] if line.smooth else None
-    return {
-        **document,
-        "groups": list(labels),
-        "bands": list(bands),
-        "band": healthy,
-        "onsets": _onsets(panel),
-    }
-
-
-def _onsets(panel: Panel) -> list[list[object]]:
-    """Return where the worst finding of each run began: place, curve, rule and severity."""
+    # Where the worst finding of each run began: place, curve, rule and severity.
     numbers = {line.run: number for number, line in enumerate(panel.lines)}
     marks: dict[int, Mark] = {}
     for mark in panel.marks:  # the most severe first
         if mark.severity is not Severity.NOTE:
             marks.setdefault(mark.run, mark)
-    return [
+    onsets = [
         [mark.began, numbers[run], mark.label, mark.severity.name.lower()]
         for run, mark in marks.items()
     ]
+    return {
+        **document,
+        "groups": list(labels),
+        "bands": list(bands),
+        "band": healthy,
+        "onsets": onsets,
+    }
 
 
 def colour_of(group: int) -> str:

@@ -53,7 +53,9 @@ def short(value: float, digits: int, largest: float | None = None) -> str:
         return f"{value:g}"
     if size < 1e-3 or size >= 1e15:  # these use a power of ten
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-        return f"{_bare(mantissa)}e{int(power)}"
+        if "." in mantissa:
+            mantissa = mantissa.rstrip("0").rstrip(".")
+        return f"{mantissa}e{int(power)}"
     if size < 1e4:  # smaller numbers have no unit letter
         return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
     unit, letter = next(
@@ -62,10 +64,6 @@ def short(value: float, digits: int, largest: float | None = None) -> str:
     )
     scaled = value / unit
     return f"{scaled:.{digits}g}{letter}" if abs(scaled) < 10**digits else f"{scaled:.0f}{letter}"
-
-
-def _bare(mantissa: str) -> str:
-    return mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
 
 
 def set_scale(axes: Axes, kind: Scale, width: float) -> None:

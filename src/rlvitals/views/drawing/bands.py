@@ -1,7 +1,5 @@
 """Draw a distribution over the steps as bands between quantiles."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -18,16 +16,13 @@ def draw(axes: Axes, panel: Panel, theme: Theme, pixels: int) -> Line:
     """Fill the bands of a panel and return the middle line, which is drawn like a curve."""
     ink = theme.curve(0)
     lines = [line for line in panel.lines if line.quantile]
-    for (low, high), alpha in zip(_pairs(lines), BAND_ALPHAS, strict=True):
+    pairs = [(lines[index], lines[-1 - index]) for index in range(len(lines) // 2)]
+    for (low, high), alpha in zip(pairs, BAND_ALPHAS, strict=True):
         steps, below, above = envelope(low, high, pixels)
         axes.fill_between(steps, below, above, color=ink, alpha=alpha, lw=0)
         if len(steps) <= 30:  # strokes: a single step has no area
             axes.vlines(steps, below, above, color=ink, alpha=alpha, lw=3)
     return lines[len(lines) // 2]
-
-
-def _pairs(lines: Sequence[Line]) -> list[tuple[Line, Line]]:
-    return [(lines[index], lines[-1 - index]) for index in range(len(lines) // 2)]
 
 
 def envelope(

@@ -19,7 +19,21 @@ def draw(axes: Axes, panel: Panel, theme: Theme) -> None:
     run_count = len({curve.run for curve in panel.across})
     for index, curve in enumerate(panel.across):
         _curve(axes, curve, theme, (index - (run_count - 1) / 2) / max(run_count, 1))
-    _ends(axes, panel)
+    # The limits of both axes.
+    columns = [curve.values for curve in panel.across]
+    columns += [
+        edge for curve in panel.across for edge in (curve.low, curve.high) if edge is not None
+    ]
+    values = np.concatenate([*columns, np.array([limit.value for limit in panel.limits])])
+    finite = values[np.isfinite(values)]
+    low = float(finite.min()) if panel.low is None else panel.low
+    high = float(finite.max()) if panel.high is None else panel.high
+    air = AXIS_MARGIN * ((high - low) or abs(high) or 1.0)
+    axes.set_ylim(low - air, high + air)
+    x = np.concatenate([curve.x for curve in panel.across])
+    first, last = float(x.min()), float(x.max())
+    side = AXIS_MARGIN / 2 * ((last - first) or 1.0)
+    axes.set_xlim(first - side, last + side)
 
 
 def _curve(axes: Axes, curve: Across, theme: Theme, offset: float) -> None:
@@ -38,20 +52,3 @@ def _curve(axes: Axes, curve: Across, theme: Theme, offset: float) -> None:
         else:
             axes.fill_between(*band, color=ink, alpha=0.16, lw=0)
     axes.plot(curve.x, curve.values, color=ink, ls=ls, lw=2.2, drawstyle=style)
-
-
-def _ends(axes: Axes, panel: Panel) -> None:
-    columns = [curve.values for curve in panel.across]
-    columns += [
-        edge for curve in panel.across for edge in (curve.low, curve.high) if edge is not None
-    ]
-    values = np.concatenate([*columns, np.array([limit.value for limit in panel.limits])])
-    finite = values[np.isfinite(values)]
-    low = float(finite.min()) if panel.low is None else panel.low
-    high = float(finite.max()) if panel.high is None else panel.high
-    air = AXIS_MARGIN * ((high - low) or abs(high) or 1.0)
-    axes.set_ylim(low - air, high + air)
-    x = np.concatenate([curve.x for curve in panel.across])
-    first, last = float(x.min()), float(x.max())
-    side = AXIS_MARGIN / 2 * ((last - first) or 1.0)
-    axes.set_xlim(first - side, last + side)

@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from rlvitals.views.drawing import bands, custom_axis
 from rlvitals.views.drawing.axes import set_log_ticks, set_scale
@@ -72,7 +71,8 @@ def draw(axes: Axes, panel: Panel, context: PanelContext) -> bool:
             _curve(axes, curve, context)
     _ends(axes, panel, drawn_curves, kind)
     distant = _limits(axes, panel, theme, kind)
-    _stretches(axes, panel, theme)
+    for stretch in panel.stretches:
+        axes.axvspan(stretch.began, stretch.ended, color=theme.curve(3), alpha=0.22, lw=0)
     _marks(axes, panel, context)
     _bad(axes, drawn_curves, theme)
     captions = [*_finding_texts(panel, context), *_count_texts(drawn_curves), *distant]
@@ -127,7 +127,9 @@ def _curve(axes: Axes, curve: Curve, context: PanelContext) -> None:
     if first >= len(theme.curves):
         ls = dash(first, theme)
     thin = curve.smooth is not None
-    lone = _isolated_points(curve.values)
+    # Points between gaps, which no line shows.
+    finite = np.concatenate(([False], np.isfinite(curve.values), [False]))
+    lone = finite[1:-1] & ~finite[:-2] & ~finite[2:]
     is_short = len(curve.line.series) <= 30  # each point has a marker
     axes.plot(
         curve.steps, curve.values, color=ink, ls=ls, lw=0.9 if thin else 2.0,
@@ -137,12 +139,6 @@ def _curve(axes: Axes, curve: Curve, context: PanelContext) -> None:
         axes.plot(curve.steps[lone], curve.values[lone], "o", ms=2.5, color=ink)
     if curve.smooth is not None:
         axes.plot(*curve.smooth, color=ink, ls=ls, lw=2.4)
-
-
-def _isolated_points(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return a mask of points between gaps, which no line shows."""
-    finite = np.concatenate(([False], np.isfinite(values), [False]))
-    return finite[1:-1] & ~finite[:-2] & ~finite[2:]
 
 
 def _areas(axes: Axes, panel: Panel, theme: Theme) -> None:
@@ -212,11 +208,6 @@ def _limits(axes: Axes, panel: Panel, theme: Theme, kind: Scale) -> list[str]:
             bbox={"facecolor": theme.paper, "edgecolor": "none", "pad": 1.0, "alpha": 0.75},
         )  # fmt: skip
     return distant
-
-
-def _stretches(axes: Axes, panel: Panel, theme: Theme) -> None:
-    for stretch in panel.stretches:
-        axes.axvspan(stretch.began, stretch.ended, color=theme.curve(3), alpha=0.22, lw=0)
 
 
 def _marks(axes: Axes, panel: Panel, context: PanelContext) -> None:

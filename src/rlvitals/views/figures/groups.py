@@ -41,9 +41,10 @@ def _profile(comparison: Comparison, courses: Sequence[LearningCurve]) -> Panel:
 def _level_panel(comparison: Comparison, courses: Sequence[LearningCurve]) -> Panel:
     """Return the share of runs that hold the level, over steps or time."""
     rows = [(c.group, c.place, c.held, c.held_low, c.held_high) for c in courses]
-    return _shares(
-        f"Runs that have come to hold {_level(comparison)}", rows, _axis_label(comparison)
-    )
+    level = "their task's level"
+    if len(comparison.tasks) <= 1:
+        level = f"{label(comparison.metric)} {phrases.number(comparison.tasks[0].level)}"
+    return _shares(f"Runs that have come to hold {level}", rows, _axis_label(comparison))
 
 
 def _scores(comparison: Comparison, courses: Sequence[LearningCurve]) -> list[Panel]:
@@ -86,12 +87,6 @@ def _axis_label(comparison: Comparison) -> str:
         "time": "seconds of training",
     }[comparison.axis]
     return axis if len(comparison.tasks) == 1 else f"share of each task's {axis}"
-
-
-def _level(comparison: Comparison) -> str:
-    if len(comparison.tasks) > 1:
-        return "their task's level"
-    return f"{label(comparison.metric)} {phrases.number(comparison.tasks[0].level)}"
 
 
 def _picture(comparison: Comparison, name: str, title: str, panels: Sequence[Panel]) -> Picture:

@@ -36,12 +36,19 @@ def picture(figure: Figure, subjects: Sequence[Subject]) -> Picture | None:
         return None
     spans = [(subject.trace.first_step, subject.trace.last_step) for subject in subjects]
     seams = {seam for subject in subjects for seam in subject.trace.lifecycle.seams}
+    units = sorted({subject.trace.step_unit for subject in subjects})
+    x_label = units[0] if len(units) == 1 else f"each run's own steps: {', '.join(units)}"
+    if len(subjects) > 1:
+        subtitle = quantity(len(subjects), "run")
+    else:
+        diagnosis = subjects[0].found
+        subtitle = f"{subjects[0].label} · {diagnosis.verdict.word.value}: {diagnosis.verdict.why}"
     return Picture(
         name=figure.name,
         title=figure.title,
-        about=_subtitle(subjects),
+        about=subtitle,
         runs=tuple(subject.label for subject in subjects),
-        x_label=_x_label(subjects),
+        x_label=x_label,
         first=min(first for first, _ in spans),
         last=max(last for _, last in spans),
         panels=panels,
@@ -69,18 +76,6 @@ def has_metric(trace: Trace, metric: Metric) -> bool:
         return any(len(series) for series in trace.family(metric.name).values())
     metric_series = trace.get(metric.name)
     return metric_series is not None and len(metric_series) > 0
-
-
-def _subtitle(subjects: Sequence[Subject]) -> str:
-    if len(subjects) > 1:
-        return quantity(len(subjects), "run")
-    diagnosis = subjects[0].found
-    return f"{subjects[0].label} · {diagnosis.verdict.word.value}: {diagnosis.verdict.why}"
-
-
-def _x_label(subjects: Sequence[Subject]) -> str:
-    units = sorted({subject.trace.step_unit for subject in subjects})
-    return units[0] if len(units) == 1 else f"each run's own steps: {', '.join(units)}"
 
 
 def first_of(  # noqa: PLR0913 - the fields of a panel, each named at its call

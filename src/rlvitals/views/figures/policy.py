@@ -19,6 +19,9 @@ ENTROPY_METRICS = (exploration.ENTROPY, exploration.ENTROPY_SEQUENCE, exploratio
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     """Return the logged panels, with KL to the reference and a Gaussian's std."""
     ratio = first_of(subjects, policy.RATIO)
+    reference = first_of(subjects, *REFERENCE_KLS, title="KL to the reference")
+    if not all(subject.trace.profile in kinds.LANGUAGE for subject in subjects):
+        reference = replace(reference, limits=())  # the target is of language models only
     candidates = (
         first_of(subjects, *KL_METRICS, title="KL per update"),
         first_of(subjects, *CLIP_FRACTIONS, title="Clip fraction", low=0.0, linear=True),
@@ -26,18 +29,10 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
         replace(ratio, limits=(*ratio.limits, Limit(1.0, "unchanged: 1")))
         if ratio.lines
         else ratio,
-        _reference(subjects),
+        reference,
         first_of(subjects, exploration.STD),
     )
     return tuple(panel for panel in candidates if panel.lines)
-
-
-def _reference(subjects: Sequence[Subject]) -> Panel:
-    """Return the KL to the reference, with its target for language models only."""
-    panel = first_of(subjects, *REFERENCE_KLS, title="KL to the reference")
-    if all(subject.trace.profile in kinds.LANGUAGE for subject in subjects):
-        return panel
-    return replace(panel, limits=())
 
 
 FIGURE = Figure(

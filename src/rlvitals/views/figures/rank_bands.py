@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.throughput import STEP_TIME
 from rlvitals.metrics.metric import Metric
@@ -94,12 +93,12 @@ def _named_rows(trace: Trace, metric: Metric, values: RankValues) -> list[int]:
     if metric in COMPARED_METRICS:
         rows.append(differing_rows(values))
     if metric is STEP_TIME:
-        rows.append(slow_rows(_complete(values.values), SLOW_RATIO.on(trace)))
+        rows.append(
+            slow_rows(
+                values.values[:, np.isfinite(values.values).all(axis=0)], SLOW_RATIO.on(trace)
+            )
+        )
     return list(dict.fromkeys(chain(*rows)))
-
-
-def _complete(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    return seconds[:, np.isfinite(seconds).all(axis=0)]
 
 
 def _rank_lines(name: str, values: RankValues, rows: Sequence[int] | None) -> Iterator[Line]:

@@ -32,11 +32,11 @@ def _speed(trace: Trace, metric: Metric) -> Series | None:
             (rate for counter in update_counters if (rate := _rate(_count(trace, counter)))), None
         )
     timed = max(trace.series.values(), key=len, default=None)
-    return None if timed is None else _rate(_of_steps(timed))
-
-
-def _of_steps(series: Series) -> Series:
-    return Series(series.steps, series.times, series.steps.astype(np.float64))
+    return (
+        None
+        if timed is None
+        else _rate(Series(timed.steps, timed.times, timed.steps.astype(np.float64)))
+    )
 
 
 def _count(trace: Trace, metric: Metric) -> Series | None:

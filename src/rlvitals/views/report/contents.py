@@ -9,7 +9,6 @@ from rlvitals.diagnosis.coverage import unlocks
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.root_cause import Case
 from rlvitals.diagnosis.status import Change
-from rlvitals.diagnosis.training_summary import Summary
 from rlvitals.rules.rule import Finding
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
@@ -186,19 +185,15 @@ def _numbers(subject: Subject) -> Iterator[Line]:
         yield Line("state", standing.state)
     if summary.seconds is not None:
         yield Line("trained for", phrases.duration(summary.seconds))
-    yield from _loss(summary)
+    if summary.loss is not None:
+        ends = f"{phrases.number(summary.loss.first)} → {phrases.number(summary.loss.last)}"
+        yield Line("loss", ends)
     if summary.learning_rate is not None:
         yield Line("learning rate, last", phrases.number(summary.learning_rate))
     yield Line(
         "converged", CONVERGENCE_TEXTS[summary.converged].split(" ", 1)[0] + f" {summary.converged}"
     )
     yield Line("goals", " · ".join(f"{GOAL_MARKS[goal.had]} {goal.text}" for goal in summary.goals))
-
-
-def _loss(summary: Summary) -> Iterator[Line]:
-    if summary.loss is not None:
-        ends = f"{phrases.number(summary.loss.first)} → {phrases.number(summary.loss.last)}"
-        yield Line("loss", ends)
 
 
 def changes(changes: Iterable[Change]) -> Grid:

@@ -52,10 +52,22 @@ def wrap_page(
     style = assets.style(_read_asset("report.css"))
     foot = f"rlvitals {rlvitals.__version__} · {moment(now_s)} UTC"
     body = el("body", *scripts[:1], el("main", *blocks), el("footer", foot), *scripts[1:])
+    # This page's script and style only.
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "style-src-attr 'unsafe-inline'",
+            "img-src data: blob:",  # a chart that is saved as pixels
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
     head = el(
         "head",
         el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_policy(script, style)),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("title", f"{name} · rlvitals"),
@@ -105,21 +117,6 @@ def _run(page: Page | Unread, number: int, *, several: bool) -> Html:
     if isinstance(page, Unread):
         return Html("") if several else el("p", page.error.problem)
     return sections.run(page, number, several=several)
-
-
-def _policy(script: str, style: str) -> str:
-    """Return the content security policy: this page's script and style only."""
-    return "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
-            "style-src-attr 'unsafe-inline'",
-            "img-src data: blob:",  # a chart that is saved as pixels
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
 
 
 def _hash(text: str) -> str:

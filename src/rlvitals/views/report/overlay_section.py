@@ -7,7 +7,6 @@ from typing import cast
 from rlvitals.comparison import compare, grouping
 from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
-from rlvitals.comparison.result import Comparison
 from rlvitals.comparison.scores import Axis
 from rlvitals.errors import UsageError
 from rlvitals.views import comparison_text
@@ -42,10 +41,13 @@ def overlay(runs: Sequence[ComparedRun], axis: Axis = "steps") -> Overlay:
         drawer, comparison_text.headline(result), "" if outcome is None else result.metric
     )
     bands = overlays.outcome_bands(members, labels, options, result)
+    # No table for single runs, which the runs' own table tells.
+    has_seeds = any(len(group.runs) > 1 for group in result.groups)
+    groups = tables.groups(result) if has_seeds else Grid((), ())
     return replace(
         drawn,
         explanation=comparison_text.explanation(result),
-        groups=_groups(result),
+        groups=groups,
         outcome=outcome,
         bands={**drawn.bands, **({outcome.name: bands} if outcome is not None else {})},
         healthy={
@@ -53,12 +55,6 @@ def overlay(runs: Sequence[ComparedRun], axis: Axis = "steps") -> Overlay:
             **({outcome.name: drawer.healthy(outcome)} if outcome is not None else {}),
         },
     )
-
-
-def _groups(result: Comparison) -> Grid:
-    """Return the table of the groups; empty of single runs, which the runs' own table tells."""
-    has_seeds = any(len(group.runs) > 1 for group in result.groups)
-    return tables.groups(result) if has_seeds else Grid((), ())
 
 
 def _metric_charts(drawer: OverlayCharts, headline: str, outcome: str = "") -> Overlay:

@@ -55,7 +55,8 @@ def encode(
         return
     with np.errstate(over="ignore"):  # beyond float32: infinite, as SummaryWriter has it
         single = values.astype("<f4", order="C")
-    widths = _widths(steps)
+    # The bytes of each step: 0 for step 0, which is left out, 10 below it.
+    widths = np.where(steps < 0, 10, _STEP_LIMITS.searchsorted(steps, side="right"))
     cuts = [0, *(np.flatnonzero(widths[1:] != widths[:-1]) + 1).tolist(), len(steps)]
     batch_rows = max(2**12 // len(keys), 1)  # encoded together: their bytes fit the nearest caches
     for begin, end in pairwise(cuts):
@@ -65,11 +66,6 @@ def encode(
             yield _rows(
                 layout, _stamps(steps[batch], times[batch], int(widths[first])), single[batch]
             )
-
-
-def _widths(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many bytes each step takes: 0 for step 0, which is left out, 10 below it."""
-    return np.where(steps < 0, 10, _STEP_LIMITS.searchsorted(steps, side="right"))
 
 
 def _stamps(steps: NDArray[np.int64], times: NDArray[np.float64], width: int) -> NDArray[np.uint8]:
@@ -128,20 +124,6 @@ def _stamp_terms(size: int) -> NDArray[np.uint32]:
     return np.stack([term(size - 1 - position) for position in range(size)])
 
 
-def _moves(distances: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the effect of a register's bytes after zero bytes: [4, 256, distances].
-
-    A register's byte is processed after as many zero bytes as precede it, so each
-    distance is at least 4.
-    """
-    return np.stack(
-        [
-            np.stack([term(distance - 1 - byte) for distance in distances.tolist()], axis=1)
-            for byte in range(4)
-        ]
-    )
-
-
 @lru_cache(maxsize=64)
 def _layout(keys: tuple[str, ...], width: int) -> _Layout:
     stamp = bytes([0] * 8 + ([STEP_TAG_BYTE] + [0] * width if width else []))
@@ -158,11 +140,19 @@ def _layout(keys: tuple[str, ...], width: int) -> _Layout:
         checks.append(crc32c(bare))
         distances.append(len(summary))
     distinct, distance_index = np.unique(np.array(distances), return_inverse=True)
+    # The effect of a register's bytes after zero bytes: [4, 256, distances]. A register's byte is
+    # processed after as many zero bytes as precede it, so each distance is at least 4.
+    moves = np.stack(
+        [
+            np.stack([term(distance - 1 - byte) for distance in distinct.tolist()], axis=1)
+            for byte in range(4)
+        ]
+    )
     return _Layout(
         np.frombuffer(data, np.uint8),
         np.array(stamps),
         np.array(ends),
         np.array(checks, np.uint32),
-        _moves(distinct),
+        moves,
         distance_index,
     )

@@ -190,10 +190,8 @@ def table(columns: tuple[str, ...], rows: tuple[tuple[str | float, ...], ...]) -
 
 
 def _facts(random: Random, *, tiny: bool) -> Facts:
-    return _tiny_facts(random) if tiny else _readable_facts(random)
-
-
-def _tiny_facts(random: Random) -> Facts:
+    if not tiny:
+        return _readable_facts(random)
     subject = random.choice(TINY_SUBJECTS)
     levels = random.sample(range(chart_render.TINY_SCALE_UNITS + 1), random.choice((3, 4)))
     step = (subject.high - subject.low) / chart_render.TINY_SCALE_UNITS
@@ -212,16 +210,9 @@ def _readable_facts(random: Random) -> Facts:
         0.0 if value != 0 and random.random() < 1 / 12 and subject.low <= 0 else value
         for value in drawn
     ]
-    return Facts(
-        subject, subject.names[first : first + count], tuple(map(_number(subject), values))
-    )
-
-
-def _number(subject: Subject) -> Callable[[float], float]:
-    def number(value: float) -> float:
-        return round(value, subject.decimals) if subject.decimals else round(value)
-
-    return number
+    decimals = subject.decimals
+    rounded = tuple(round(value, decimals) if decimals else round(value) for value in values)
+    return Facts(subject, subject.names[first : first + count], rounded)
 
 
 def _plan(kind: str, facts: Facts, style: int, *, tiny: bool) -> chart_render.Plan:

@@ -38,7 +38,17 @@ def read(name: str, split: str) -> datasets.Dataset:
         _check_no_splits(split, path)
         return _file(path)
     check(name)
-    return _load_remote(name, split)
+    import datasets
+
+    try:
+        with _quiet_hub():
+            return datasets.load_dataset(DATASET_ALIASES.get(name, name), split=split)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UsageError(
+            f"{name} is neither here nor to be had from Hugging Face: {_first(error)}",
+            where="data.dataset_name",
+            hint=f"a folder, a JSONL or Parquet file, {' or '.join(BUILT_IN_DATASETS)}",
+        ) from error
 
 
 def is_remote(name: str) -> bool:
@@ -67,7 +77,20 @@ def check(name: str) -> None:
 def _folder(path: Path, split: str) -> datasets.Dataset:
     # The files that datasets' save_to_disk writes.
     if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
-        return _load_from_disk(path, split)
+        import datasets
+
+        try:
+            dataset = datasets.load_from_disk(str(path))
+        except (OSError, ValueError, KeyError) as error:
+            raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
+        if not isinstance(dataset, datasets.DatasetDict):
+            _check_no_splits(split, path)
+            return dataset
+        if split not in dataset:
+            raise UsageError(
+                f"there is no split {split}", where=str(path), hint=f"one of {', '.join(dataset)}"
+            )
+        return dataset[split]
     metadata, inner = _metadata(path), path / split
     if inner.is_dir() and (_metadata(inner) or not metadata):
         return _folder(inner, TRAIN_SPLIT)
@@ -108,7 +131,13 @@ def _files(path: Path, split: str) -> datasets.Dataset:
             where=str(path),
             hint="metadata.jsonl beside images, Parquet or JSONL files, or what save_to_disk wrote",
         )
-    return _concatenate([_file(file) for file in split_files], path)
+    from datasets import concatenate_datasets
+
+    tables = [_file(file) for file in split_files]
+    try:
+        return concatenate_datasets(tables)
+    except (ValueError, TypeError) as error:  # columns of another type
+        raise UsageError(f"the files do not go together: {error}", where=str(path)) from error
 
 
 def _is_of_split(split: str, file: Path, folder: Path) -> bool:
@@ -123,32 +152,6 @@ def _check_no_splits(split: str, path: Path) -> None:
             where=str(path),
             hint="leave out --dataset-split",
         )
-
-
-def _concatenate(tables: list[datasets.Dataset], path: Path) -> datasets.Dataset:
-    from datasets import concatenate_datasets
-
-    try:
-        return concatenate_datasets(tables)
-    except (ValueError, TypeError) as error:  # columns of another type
-        raise UsageError(f"the files do not go together: {error}", where=str(path)) from error
-
-
-def _load_from_disk(path: Path, split: str) -> datasets.Dataset:
-    import datasets
-
-    try:
-        dataset = datasets.load_from_disk(str(path))
-    except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
-    if not isinstance(dataset, datasets.DatasetDict):
-        _check_no_splits(split, path)
-        return dataset
-    if split not in dataset:
-        raise UsageError(
-            f"there is no split {split}", where=str(path), hint=f"one of {', '.join(dataset)}"
-        )
-    return dataset[split]
 
 
 def _file(path: Path) -> datasets.Dataset:
@@ -244,20 +247,6 @@ def _mapping(row: Any, source: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise UsageError(f"not a row: {str(row)[:40]!r}", where=source)
     return row
-
-
-def _load_remote(name: str, split: str) -> datasets.Dataset:
-    import datasets
-
-    try:
-        with _quiet_hub():
-            return datasets.load_dataset(DATASET_ALIASES.get(name, name), split=split)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise UsageError(
-            f"{name} is neither here nor to be had from Hugging Face: {_first(error)}",
-            where="data.dataset_name",
-            hint=f"a folder, a JSONL or Parquet file, {' or '.join(BUILT_IN_DATASETS)}",
-        ) from error
 
 
 @contextmanager

@@ -133,7 +133,8 @@ def _charts(config: DataConfig, seed: int) -> Task:
         if len(drawn) == config.held_out:
             break
         sample = chart_task.chart(EVALUATION_SEED, index, pixels=config.chart_pixels, held_out=True)
-        drawn.setdefault(_question(sample), sample)
+        question = sample.query, sample.label, sample.table, sample.chart_type
+        drawn.setdefault(question, sample)
     held_out = list(drawn.values())
     rewards = (*CHART_REWARDS, *REWARDS_BY_COLUMN.values())
     notes = _shortage_notes(len(held_out), config)
@@ -147,10 +148,6 @@ def _shortage_notes(held_out: int, config: DataConfig) -> tuple[str, ...]:
     if held_out >= config.held_out:
         return ()
     return (f"{held_out} {config.dataset_name} are held out: no more differ from those trained on",)
-
-
-def _question(sample: chart_task.Sample) -> tuple[str, ...]:
-    return sample.query, sample.label, sample.table, sample.chart_type
 
 
 def _chart_dataset(samples: Iterable[chart_task.Sample], config: DataConfig) -> datasets.Dataset:
@@ -247,18 +244,15 @@ def _make_task(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed
         rows = _add_conversations(rows, rows["prompt"])
     path = Path(config.dataset_name)
     paid = tuple(reward for name, reward in REWARDS_BY_COLUMN.items() if name in rows.column_names)
+    names = ", ".join(reserved)
+    notes = (f"left out, since trl means something else by that: {names}",) if reserved else ()
     return Task(
         rows.select(selection.train),
         rows.select(selection.held_out),
         (*CHART_REWARDS, *paid) if has_images else ("accuracy_reward",),
         path.stem if path.is_file() else path.name,
-        (*_removed_columns_notes(reserved), *selection.notes(config.subset_size)),
+        (*notes, *selection.notes(config.subset_size)),
     )
-
-
-def _removed_columns_notes(columns: list[str]) -> tuple[str, ...]:
-    names = ", ".join(columns)
-    return (f"left out, since trl means something else by that: {names}",) if columns else ()
 
 
 def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:

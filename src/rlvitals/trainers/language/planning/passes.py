@@ -51,18 +51,15 @@ def trace_pass(model: Any, rates: Rates, work: Callable[[], object]) -> Pass:
         with meter:
             result = work()
     except (RuntimeError, NotImplementedError) as error:
+        line = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise UsageError(
-            f"its memory and time cannot be estimated: {_first(error)}", where="model.vlm_name"
+            f"its memory and time cannot be estimated: {line}", where="model.vlm_name"
         ) from error
     traced_pass = Pass(
         meter.seconds, meter.flops, meter.bytes_peak - weights, meter.bytes_now - weights
     )
     del result
     return traced_pass
-
-
-def _first(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def prefill(shell: Shell, rates: Rates, rows: int, tokens: int, *, all_logits: bool) -> Pass:

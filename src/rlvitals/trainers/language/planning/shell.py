@@ -32,12 +32,9 @@ class Shell:
     def weights(self, *, trainable: bool = False, vision: bool = False) -> Iterator[nn.Parameter]:
         """Yield the weights: all, those that are trained, those of the image encoder."""
         for name, weight in self.model.named_parameters():
-            if (weight.requires_grad or not trainable) and (_in_vision(name) or not vision):
+            in_vision = any(marker in name for marker in ("vision", "visual"))
+            if (weight.requires_grad or not trainable) and (in_vision or not vision):
                 yield weight
-
-
-def _in_vision(name: str) -> bool:
-    return any(marker in name for marker in ("vision", "visual"))
 
 
 @contextmanager
@@ -56,8 +53,11 @@ def build_shell(config: ModelConfig, *, seed: int) -> Iterator[Shell]:
         model_config, vision = model.config, models.tokenizer_of(processor) is not processor
     else:
         model_config, kind, vision = models.describe(config)
+        dtype = models.dtype(config)
+        if dtype == models.AUTO_DTYPE:
+            dtype = model_config.dtype or torch.float32
         with init_empty_weights(include_buffers=True):
-            model = kind.from_config(model_config, dtype=_own_dtype(model_config, config))
+            model = kind.from_config(model_config, dtype=dtype)
     adapters = ""
     if config.lora:
         lora = models.lora(config, model, notes.append)
@@ -70,11 +70,6 @@ def build_shell(config: ModelConfig, *, seed: int) -> Iterator[Shell]:
         learned = sum(weight.numel() for weight in weights if weight.requires_grad)
         total = sum(weight.numel() for weight in weights)
         yield Shell(model, model_config, vision, small, total, learned, adapters, tuple(notes))
-
-
-def _own_dtype(model_config: Any, config: ModelConfig) -> torch.dtype:
-    dtype = models.dtype(config)
-    return dtype if dtype != models.AUTO_DTYPE else model_config.dtype or torch.float32
 
 
 def fake(model: nn.Module) -> None:

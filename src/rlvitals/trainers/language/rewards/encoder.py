@@ -1,7 +1,6 @@
 """Similarity of two texts: the cosine of a sentence encoder's mean-pooled outputs."""
 
 from functools import lru_cache
-from typing import Any
 
 from rlvitals import UsageError
 from rlvitals.trainers.language.rewards.reward import Alike
@@ -9,6 +8,7 @@ from rlvitals.trainers.language.rewards.reward import Alike
 
 def load(name: str) -> Alike:
     """Load a model by its name or folder, on the CPU. Raises UsageError where it cannot be."""
+    import torch
     from transformers import AutoModel, AutoTokenizer
 
     try:
@@ -19,14 +19,7 @@ def load(name: str) -> Alike:
             where=f"rewards.process_model = {name!r}",
             hint="a folder, or a name as sentence-transformers/all-MiniLM-L6-v2",
         ) from error
-    return _alike(tokenizer, model.eval())
-
-    # References come again with each completion.
-
-
-def _alike(tokenizer: Any, model: Any) -> Alike:
-    import torch
-
+    model.eval()
     limit = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 512))
 
     # References come again with each completion.

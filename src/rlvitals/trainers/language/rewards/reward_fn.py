@@ -105,19 +105,16 @@ class Reward:
     ) -> list[float | None]:
         """Score completions. Raises UsageError where the data lacks a column that it needs."""
         batch = Batch(prompts, completions, completion_ids, columns)
-        paid = self._score_batch(batch)
+        try:
+            paid = _numbers(self.scores(batch), len(batch.completions))
+        except UsageError:
+            raise
+        except CAUGHT_ERRORS as error:
+            paid = self._score_each(batch, error)
         if self.last is not None:
             for name, value in self.last(len(completions)).items():
                 columns["log_metric"](name, value)  # TRL's, which averages over processes
         return paid
-
-    def _score_batch(self, batch: Batch) -> list[float | None]:
-        try:
-            return _numbers(self.scores(batch), len(batch.completions))
-        except UsageError:
-            raise
-        except CAUGHT_ERRORS as error:
-            return self._score_each(batch, error)
 
     def _score_each(self, batch: Batch, batch_error: Exception | SystemExit) -> list[float | None]:
         """Score samples one by one, after a batch of them failed: that finds which.
@@ -125,9 +122,14 @@ class Reward:
         A function that gives one number, however many there are, fails on none of them alone.
         """
         failures: list[Failure] = []
-        scores = [
-            self._score_sample(batch, index, failures) for index in range(len(batch.completions))
-        ]
+        scores: list[float | None] = []
+        for index in range(len(batch.completions)):
+            try:
+                scores += _numbers(self.scores(batch.only(index)), 1)
+            except CAUGHT_ERRORS as error:
+                texts = text(batch.prompts[index]), text(batch.completions[index])
+                failures.append(Failure(self.name, index, *texts, error))
+                scores.append(None)
         if not failures and isinstance(batch_error, WrongCountError):
             failures.append(Failure(self.name, None, "", "", batch_error))
         for failure in failures:
@@ -136,15 +138,6 @@ class Reward:
                 raise VitalsError(failure.sentence, hint=hint) from failure.error
             self.failed(failure)
         return scores
-
-    def _score_sample(self, batch: Batch, index: int, failures: list[Failure]) -> float | None:
-        try:
-            (score,) = _numbers(self.scores(batch.only(index)), 1)
-        except CAUGHT_ERRORS as error:
-            texts = text(batch.prompts[index]), text(batch.completions[index])
-            failures.append(Failure(self.name, index, *texts, error))
-            return None
-        return score
 
 
 def _numbers(scores: Sequence[float | None], count: int) -> list[float | None]:

@@ -90,10 +90,7 @@ def number(text: str) -> Number | None:
     value = Fraction(f"{digits}{match['part'].rstrip('.')}{match['power']}")
     if "-" in (match["sign"], match["inner"]):
         value = -value
-    return _with_unit(value, match["unit"], match["currency"])
-
-
-def _with_unit(value: Fraction, unit: str, currency: str) -> Number | None:
+    unit, currency = match["unit"], match["currency"]
     scale = Fraction(1)
     tokens = unit.split(" ") if unit not in UNIT_SCALES else [unit]
     # "5 or 6" is no number.

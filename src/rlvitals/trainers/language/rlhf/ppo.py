@@ -186,7 +186,12 @@ class PPO:
             _, spread = self._moments(rewards, learned)
             rewards = masked.whiten(rewards, mask, torch.zeros_like(spread), spread)
         if not self.counters.steps:
-            values = self._initialise_values(rewards, learned) * mask
+            # Initialise all values with the mean return of the first responses, before any
+            # step.
+            responses = max(self._sum(learned[:, 0].sum()), 1.0)
+            mean_return = self._sum((rewards * learned).sum()) / responses
+            self.policy.value_head.bias.data.fill_(mean_return)
+            values = mean_return * mask
         advantages = masked.estimate_advantages(rewards, values, mask, config.gamma, config.lam)
         return Batch(
             query_lengths=drawn.attention[:, : drawn.queries].sum(1), mask=mask,
@@ -195,13 +200,6 @@ class PPO:
             reference=reference, kl=kl, values=values, returns=(advantages + values) * mask,
             advantages=masked.whiten(advantages, learned, *self._moments(advantages, learned)),
         )  # fmt: skip
-
-    def _initialise_values(self, rewards: Tensor, learned: Tensor) -> float:
-        """Initialise all values with the mean return of the first responses, before any step."""
-        responses = max(self._sum(learned[:, 0].sum()), 1.0)
-        paid = self._sum((rewards * learned).sum()) / responses
-        self.policy.value_head.bias.data.fill_(paid)
-        return paid
 
     def _read(self, drawn: Responses) -> tuple[Tensor, Tensor, Tensor]:
         """Return log-probabilities, values and reference log-probabilities before the update."""
@@ -229,7 +227,10 @@ class PPO:
                 skipped += 1
                 continue
             output = self._backward(drawn.rows(rows), minibatch, rows, count)
-            ratio, approx_kl = self._ratio_and_kl(minibatch, output, count)
+            log_ratio = (output.logprobs - minibatch.logprobs) * minibatch.learned_mask
+            ratio = self._sum((log_ratio.exp() * minibatch.learned_mask).sum()) / count
+            # How far the policy moved: as `policy/approxkl_avg`, k2.
+            approx_kl = 0.5 * self._sum((log_ratio**2).sum()) / count
             passes.append(output)
             # Stop at 1.5 times the target, as TRL before 0.12 and Spinning Up do.
             stopped = 0.0 < 1.5 * self.config.target_kl < approx_kl
@@ -277,12 +278,6 @@ class PPO:
         free, near = statistics.value_losses(values, batch, config.cliprange_value)
         value = 0.5 * torch.max(free, near)
         return ((torch.max(plain, clipped) + config.vf_coef * value) * batch.learned_mask).sum()
-
-    def _ratio_and_kl(self, batch: Batch, output: Pass, count: float) -> tuple[float, float]:
-        """Return the mean ratio, and how far the policy moved: as `policy/approxkl_avg`, k2."""
-        log_ratio = (output.logprobs - batch.logprobs) * batch.learned_mask
-        ratio = self._sum((log_ratio.exp() * batch.learned_mask).sum()) / count
-        return ratio, 0.5 * self._sum((log_ratio**2).sum()) / count
 
     def _step(self, *, skip: bool) -> float | None:
         """Step unless `skip` or the gradient is not finite; return the gradient's norm."""

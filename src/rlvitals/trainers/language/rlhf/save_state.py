@@ -34,16 +34,6 @@ def load(ppo: PPO, folder: Path) -> tuple[str, ...]:
 
     Raises BadCheckpoint where it does not fit.
     """
-    _load_model(ppo, folder)
-    notes = ppo.state().load(folder)
-    rank_folder = folder / RANK_FOLDER.format(ppo.accelerator.process_index)
-    if rank_folder.is_dir():
-        return (*notes, *rlvitals.State().load(rank_folder))
-    ppo.seed_streams()  # one process more than there were: else it would draw what the first does
-    return notes
-
-
-def _load_model(ppo: PPO, folder: Path) -> None:
     lm = ppo.policy.lm
     try:
         if ppo.policy.has_adapters:
@@ -61,3 +51,9 @@ def _load_model(ppo: PPO, folder: Path) -> None:
             where=str(folder),
             hint="the settings it was saved with",
         ) from None
+    notes = ppo.state().load(folder)
+    rank_folder = folder / RANK_FOLDER.format(ppo.accelerator.process_index)
+    if rank_folder.is_dir():
+        return (*notes, *rlvitals.State().load(rank_folder))
+    ppo.seed_streams()  # one process more than there were: else it would draw what the first does
+    return notes

@@ -42,7 +42,10 @@ class Scorer:
             values = function(
                 prompts=prompts, completions=completions, completion_ids=ids, **columns
             )
-            scores_by_function[function.__name__] = scores = [_finite(score) for score in values]
+            scores_by_function[function.__name__] = scores = [
+                float(score) if isinstance(score, int | float) and math.isfinite(score) else None
+                for score in values
+            ]
             for i, score in enumerate(scores):
                 if score is not None:
                     total[i] += weight * score
@@ -114,12 +117,6 @@ class RewardModel:
         talk = [*prompt, {"role": "assistant", "content": _to_text(completion)}]
         text: str = self.tokenizer.apply_chat_template(talk, tokenize=False)
         return text
-
-
-def _finite(value: object) -> float | None:
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def _to_text(message: Any) -> str:

@@ -118,7 +118,13 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
             f"Warm start of {recipe.name}: {quantity(len(losses), 'step')}, "
             f"loss {losses[0]:.2f} -> {losses[-1]:.2f}, {took:.0f} s"
         )
-    temporary = _make_temporary(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise VitalsError(
+            f"it cannot be written: {error.strerror}", where=str(folder), hint="--output-dir DIR"
+        ) from None
     try:
         temporary.chmod(0o755)
         model.save_pretrained(temporary)
@@ -130,17 +136,6 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
         _rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _make_temporary(folder: Path) -> Path:
-    """Make a temporary folder next to `folder`. Raises VitalsError if that fails."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise VitalsError(
-            f"it cannot be written: {error.strerror}", where=str(folder), hint="--output-dir DIR"
-        ) from None
 
 
 @contextmanager
@@ -201,7 +196,14 @@ def _check(recipe: Recipe, folder: Path) -> None:
             "the tiny model's weights are not those that were written",
             where=str(folder / WEIGHTS_FILE), hint=hint,
         )  # fmt: skip
-    _check_task(recipe.name, document, folder)
+    task = TINY_MODELS[recipe.name].task
+    taught = document.get("task", FIRST_TASKS.get(recipe.name))  # what an earlier version asked
+    if document.get("name") == recipe.name and taught != task:
+        raise VitalsError(
+            f"the {recipe.name} here was taught {taught}; it is taught {task} now",
+            where=str(folder),
+            hint="train into another folder: what this one became answers other questions",
+        )
     expected = asdict(recipe)
     differences = [
         f"{key} {document.get(key)}, not {to}"
@@ -213,15 +215,4 @@ def _check(recipe: Recipe, folder: Path) -> None:
             f"the tiny model here was made with {'; '.join(differences)}",
             where=str(folder),
             hint=hint,
-        )
-
-
-def _check_task(name: str, document: Mapping[str, Any], folder: Path) -> None:
-    """Raise VitalsError for a model that was taught what an earlier version asked."""
-    taught, task = document.get("task", FIRST_TASKS.get(name)), TINY_MODELS[name].task
-    if document.get("name") == name and taught != task:
-        raise VitalsError(
-            f"the {name} here was taught {taught}; it is taught {task} now",
-            where=str(folder),
-            hint="train into another folder: what this one became answers other questions",
         )

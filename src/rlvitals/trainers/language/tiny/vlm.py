@@ -100,19 +100,16 @@ def blank(seed: int) -> tuple[Any, Any]:
 
 
 def _processor() -> Any:
-    tokenizer = tokens.tokenizer(_words(), SPECIAL_TOKENS)
+    vocabulary = [
+        word for word in dict.fromkeys((*TAG_TOKENS, *FORM_TOKENS, *WORD_TOKENS)) if len(word) > 1
+    ]
+    tokenizer = tokens.tokenizer(vocabulary, SPECIAL_TOKENS)
     edge = {"longest_edge": IMAGE_PIXELS}
     images = Idefics3ImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
     return Idefics3Processor(
         image_processor=images, tokenizer=tokenizer, chat_template=tokens.CHAT_TEMPLATE,
         image_seq_len=(IMAGE_PIXELS // PATCH_PIXELS // PATCHES_PER_TOKEN_SIDE) ** 2,
     )  # fmt: skip
-
-
-def _words() -> list[str]:
-    return [
-        word for word in dict.fromkeys((*TAG_TOKENS, *FORM_TOKENS, *WORD_TOKENS)) if len(word) > 1
-    ]
 
 
 def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG001

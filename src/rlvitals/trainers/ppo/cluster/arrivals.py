@@ -18,7 +18,12 @@ class Arrivals:
         self.config, self.batch = config, batch
         self.cursor = np.zeros(batch, np.int64)  # the row of the trace that each is at
         self.trace = read_trace(Path(config.trace), config) if config.trace else None
-        self.full_rate = self._full_rate()  # requests/s
+        if self.config.qps:
+            self.full_rate = self.config.qps  # requests/s
+        elif self.trace is not None:
+            self.full_rate = float(1.0 / self.trace[0].mean())
+        else:
+            self.full_rate = self.config.load * capacity(self.config)
         self.rate = np.full(batch, self.full_rate)  # requests/s of each cluster
 
     def begin(self, generator: np.random.Generator, clusters: Bools) -> None:
@@ -51,13 +56,6 @@ class Arrivals:
         mean, sigma = config.output_mean, config.output_sigma
         outputs = _lognormal(generator, mean, sigma, self.batch)
         return _tokens(prompts, outputs, config)
-
-    def _full_rate(self) -> float:
-        if self.config.qps:
-            return self.config.qps
-        if self.trace is not None:
-            return float(1.0 / self.trace[0].mean())
-        return self.config.load * capacity(self.config)
 
 
 def capacity(config: ClusterConfig) -> float:

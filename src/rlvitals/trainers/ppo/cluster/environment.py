@@ -47,7 +47,11 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Route the request to a replica. Raises UsageError for an unknown replica."""
         outcome = self.cluster.step(np.array([action], np.int64), self.np_random)
-        info = {name: _to_float(value[0]) for name, value in outcome.info.items()}
+        firsts = {name: value[0] for name, value in outcome.info.items()}  # a number or a row
+        info = {
+            name: value if isinstance(value, np.ndarray) else float(value)
+            for name, value in firsts.items()
+        }
         done_flags = bool(outcome.terminated[0]), bool(outcome.truncated[0])
         return self.cluster.observe()[0], float(outcome.reward[0]), *done_flags, info
 
@@ -57,7 +61,3 @@ def spaces_of(config: ClusterConfig) -> tuple[gym.Space[Observation], gym.Space[
     low, high = bounds(config)
     box: gym.Space[Any] = gym.spaces.Box(low, high, dtype=np.float32)
     return box, gym.spaces.Discrete(config.replicas)
-
-
-def _to_float(value: Any) -> Any:  # noqa: ANN401 - numpy's scalar or a row
-    return value if isinstance(value, np.ndarray) else float(value)

@@ -74,7 +74,14 @@ class Reward:
         }
         raw = sum_parts(parts)
         parts["compression"] = compress(raw, self.config.limit) - raw
-        self._remember(signals)
+        active, alpha = signals.active, self.config.ema_alpha
+        throughput, latency = signals.throughput, signals.latency
+        weight = np.where(active, np.where(self.decisions > 0, alpha, 1.0), 0.0)
+        self.throughput_ema += weight * (throughput - self.throughput_ema)
+        self.latency_ema += weight * (latency - self.latency_ema)
+        self.last_throughput = np.where(active, throughput, self.last_throughput)
+        self.last_latency = np.where(active, latency, self.last_latency)
+        self.decisions += active
         return raw + parts["compression"], parts
 
     def _hybrid(self, signals: Signals, target: Floats | float) -> dict[str, Floats]:
@@ -94,7 +101,12 @@ class Reward:
             crowd = -config.extreme_imbalance_penalty * crowding(signals.queue) ** 2
             terms["extreme_imbalance_penalty"] = crowd
         if config.asymmetry_penalty or config.trend_weight:
-            self._note_efficiency(signals, target)
+            # Efficiency: throughput over its target, over latency over its threshold.
+            slowness = np.maximum(signals.latency / self.config.latency_threshold, 1e-9)
+            # Efficiency is bounded: latency is near 0 in an empty cluster.
+            efficiency = np.minimum(signals.steady_throughput / target / slowness, 10.0)
+            shifted = np.concatenate([self.efficiency[:, 1:], efficiency[:, None]], axis=1)
+            self.efficiency = np.where(signals.active[:, None], shifted, self.efficiency)
             latest, oldest = self.efficiency[:, -1], self.efficiency[:, 0]
             lack = np.maximum(0.8 - latest, 0.0)
             terms["asymmetric_penalty"] = -config.asymmetry_penalty * lack
@@ -168,24 +180,6 @@ class Reward:
         shares = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
         entropy = -(shares * np.log(np.maximum(shares, 1e-12))).sum(axis=1)
         return np.asarray(2.0 * entropy / np.log(replicas) - 1.0)
-
-    def _note_efficiency(self, signals: Signals, target: Floats | float) -> None:
-        """Efficiency: throughput over its target, over latency over its threshold."""
-        slowness = np.maximum(signals.latency / self.config.latency_threshold, 1e-9)
-        # Efficiency is bounded: latency is near 0 in an empty cluster.
-        efficiency = np.minimum(signals.steady_throughput / target / slowness, 10.0)
-        shifted = np.concatenate([self.efficiency[:, 1:], efficiency[:, None]], axis=1)
-        self.efficiency = np.where(signals.active[:, None], shifted, self.efficiency)
-
-    def _remember(self, signals: Signals) -> None:
-        active, alpha = signals.active, self.config.ema_alpha
-        throughput, latency = signals.throughput, signals.latency
-        weight = np.where(active, np.where(self.decisions > 0, alpha, 1.0), 0.0)
-        self.throughput_ema += weight * (throughput - self.throughput_ema)
-        self.latency_ema += weight * (latency - self.latency_ema)
-        self.last_throughput = np.where(active, throughput, self.last_throughput)
-        self.last_latency = np.where(active, latency, self.last_latency)
-        self.decisions += active
 
 
 def sum_parts(parts: dict[str, Floats]) -> Floats:

@@ -81,7 +81,15 @@ class Cluster:
         for component in (self.windows, self.reward, self.observer):
             component.clear(mask)
         self.now[mask], self.age[mask] = 0, 0
-        self._set_stage(mask)
+        stage, curriculum = self.stage, self.config.curriculum
+        load = curriculum.start_load + (1 - curriculum.start_load) * stage
+        spread = curriculum.start_heterogeneity + (1 - curriculum.start_heterogeneity) * stage
+        speeds = np.array(self.config.all_speeds)
+        if stage < 1:
+            speeds = speeds.mean() + spread * (speeds - speeds.mean())
+        full = self.arrivals.full_rate
+        self.arrivals.rate[mask] = full if stage >= 1 else load * full
+        self.speeds[mask] = speeds
         self.arrivals.begin(generator, mask)
         if self.failures is not None:
             self.failures.begin(generator, mask)
@@ -190,17 +198,6 @@ class Cluster:
         up = self.failures.up
         resent, lost_counts = send_again(self.replicas, failed, up, self.speeds, self.now)
         return {"replicas_up": up.sum(axis=1), "sent_again": resent, "lost": lost_counts}
-
-    def _set_stage(self, clusters: Bools) -> None:
-        stage, curriculum = self.stage, self.config.curriculum
-        load = curriculum.start_load + (1 - curriculum.start_load) * stage
-        spread = curriculum.start_heterogeneity + (1 - curriculum.start_heterogeneity) * stage
-        speeds = np.array(self.config.all_speeds)
-        if stage < 1:
-            speeds = speeds.mean() + spread * (speeds - speeds.mean())
-        full = self.arrivals.full_rate
-        self.arrivals.rate[clusters] = full if stage >= 1 else load * full
-        self.speeds[clusters] = speeds
 
     def _next_request(self, generator: np.random.Generator, clusters: Bools) -> None:
         prompt, output = self.arrivals.lengths(generator)

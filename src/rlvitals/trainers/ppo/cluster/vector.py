@@ -12,7 +12,7 @@ from rlvitals.trainers.ppo.cluster.config import ClusterConfig, build_config
 from rlvitals.trainers.ppo.cluster.environment import Observation, spaces_of
 from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, of_replica
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Ints
-from rlvitals.trainers.ppo.cluster.simulator import Cluster, Outcome
+from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
 Step = tuple[Observation, NDArray[np.float64], Bools, Bools, dict[str, Any]]
 
@@ -85,7 +85,12 @@ class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
             self.cluster.reset(self.np_random, self.over)
         observation = self.cluster.observe()
         if self.mode is AutoresetMode.SAME_STEP and dones.any():
-            info |= _final(observation, outcome, dones)
+            # Gymnasium's final observations and infos of episodes reset in the same step.
+            last = np.full(len(dones), None, object)
+            for i in np.flatnonzero(dones):
+                last[i] = observation[i]
+            info |= {"final_obs": last, "final_info": _add_masks(outcome.info, dones)}
+            info |= {"_final_obs": dones, "_final_info": dones}
             self.cluster.reset(self.np_random, dones)
             observation = np.where(dones[:, None], self.cluster.observe(), observation)
         self.over = dones
@@ -94,12 +99,3 @@ class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
 
 def _add_masks(info: dict[str, NDArray[Any]], mask: Bools) -> dict[str, Any]:
     return {**info, **{f"_{name}": mask for name in info}}
-
-
-def _final(observation: Observation, outcome: Outcome, dones: Bools) -> dict[str, Any]:
-    """Return Gymnasium's final observations and infos of episodes reset in the same step."""
-    last = np.full(len(dones), None, object)
-    for i in np.flatnonzero(dones):
-        last[i] = observation[i]
-    final = {"final_obs": last, "final_info": _add_masks(outcome.info, dones)}
-    return {**final, "_final_obs": dones, "_final_info": dones}
