@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from waiting import HANG_CPU_SECONDS
 
+import rlvitals
 from rlvitals.diagnosis.verdict import Word, verdict
 from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import canonicalize
@@ -297,6 +298,24 @@ def test_a_trainers_rows_without_a_bar_are_counted(read):
 def test_dicts_with_a_step(read, head):
     rows = [head.format(n=n) + f"{{'train/loss': {n / 2}, 'x': 'text'}}\n" for n in (1, 2)]
     assert points(read("".join(rows)), "train/loss") == [(1, 0.5), (2, 1.0)]
+
+
+def test_rows_of_the_reference_implementation_of_dpo(tmp_path):
+    rows = [
+        f"train stats after {32 * n} examples: {{'rewards_train/chosen': '{n}', 'rewards_train/"
+        f"rejected': '{-n}', 'rewards_train/accuracies': '0.75', 'rewards_train/margins': '{2 * n}',"
+        f" 'loss/train': '0.6', 'counters/examples': {32 * n}, 'counters/updates': {n}}}\n"
+        for n in range(1, 9)
+    ]
+    evaluation = "eval after 128: {'rewards_eval/accuracies': '0.5', 'loss/eval': '0.7'}\n"
+    path = tmp_path / "train.log"
+    path.write_text("".join((*rows[:4], evaluation, *rows[4:])))
+    trace = rlvitals.open(path)
+    assert trace["preference/margin"].values.tolist() == [2.0 * n for n in range(1, 9)]
+    assert trace["preference/margin"].steps.tolist() == [32 * n for n in range(1, 9)]
+    assert trace["preference/eval_accuracy"].steps.tolist() == [128]
+    assert trace.step_unit == "samples"
+    assert trace.profile is Profile.SUPERVISED
 
 
 def bar(n, total, postfix="", description="Training: "):

@@ -27,6 +27,8 @@ FORMS = {
     "Episode {n} : total reward = {r}": "outcome/return",
     "Episode Number: {n} Reward {r}": "outcome/return",
     "Episode {n} completed with score: {r}": "outcome/score",
+    "Episode {n} Completed! Total Reward: {r}": "outcome/return",
+    "Iter[{n}/50]  n_iter mean : 6.5 reward mean : {r}": "outcome/reward",
     "Episode {n}, Profit: {r} $, Orders: 4": "outcome/return",
     "DATA @ {n}-th Episode : Reward {r}": "outcome/return",
     "Episode {n}, 120 steps, return {r}": "outcome/return",

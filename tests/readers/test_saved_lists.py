@@ -153,6 +153,14 @@ def test_numbers_in_lists_of_their_own_are_numbers(tmp_path):
     assert read_log(path).series["episode_returns"].values.tolist() == [n / 4 for n in range(12)]
 
 
+def test_a_list_in_a_text_file_is_one_number_an_episode(tmp_path):
+    path = tmp_path / "rewards.txt"
+    path.write_text("[" + ",\n ".join(map(repr, RISING.tolist())) + "]\n")
+    trace = rlvitals.open(path)
+    (name,) = trace.series
+    assert trace[name].values.tolist() == RISING.tolist()
+
+
 def test_objects_under_their_steps_are_rows(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(json.dumps({str(n): {"reward": n / 4, "loss": 0.5} for n in range(1, 13)}))

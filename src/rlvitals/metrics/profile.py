@@ -30,6 +30,7 @@ PROFILE_OF_FRAMEWORK = {
         Profile.OFF_POLICY,
     ),
     "trl-dpo": Profile.SUPERVISED,
+    "dpo-reference": Profile.SUPERVISED,
     "tinker-distillation": Profile.SUPERVISED,
 }
 # Trainers of language models: with a critic or without one, and some of them supervised too.

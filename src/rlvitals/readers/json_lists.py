@@ -88,7 +88,10 @@ def claims_single(path: Path, head: bytes) -> bool:
 def _is_document(path: Path, head: bytes) -> bool:
     stem = path.stem.lower()
     is_side_file = stem.startswith(CONFIG_STEMS) or stem in ROLLOUT_STEMS
-    return path.suffix.lower() == ".json" and b"\x00" not in head and not is_side_file
+    # A list of numbers is written to a text file, too, one a line.
+    is_list = path.suffix.lower() == ".txt" and re.match(rb"\s*\[\s*-?\d[^,\n]*,\s*\n", head)
+    is_named = path.suffix.lower() == ".json" or is_list is not None
+    return is_named and b"\x00" not in head and not is_side_file
 
 
 def _text(head: bytes) -> bytes:

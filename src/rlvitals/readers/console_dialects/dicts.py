@@ -2,6 +2,7 @@
 
 `{'loss': '0.5', 'grad_norm': '1.2', 'learning_rate': '1e-05', 'epoch': '0.1'}`
 `step 12: {'train/loss': 0.5, 'train/grad_norm': 1.2}`   `Global step 12: {'policy_loss': 0.5}`
+`train stats after 64 examples: {'loss/train': '0.69'}`   the reference implementation of DPO
 
 A dict may be wrapped over lines, by a terminal too, be JSON, or lack its first brace where a person
 pasted it. The trainers print no step. Their bar, which is drawn anew after each row, has it;
@@ -25,8 +26,8 @@ PAIR = re.compile(
     r"'?([-+]?[\w.+-]{1,40})'?(?=[,}):])"
 )
 NUMBERED = re.compile(
-    r"^[^\w{]{0,8}(?:(?:Global |global_)?step|rollout|perf|eval|(?:actor|critic)[\w -]{0,20}step)"
-    r" (\d{1,15}): \{'",
+    r"^[^\w{]{0,8}(?:(?:Global |global_)?step|rollout|perf|eval|(?:actor|critic)[\w -]{0,20}step"
+    r"|(?:train stats|eval) after) (\d{1,15})(?: examples)?: \{'",
     re.IGNORECASE,
 )
 

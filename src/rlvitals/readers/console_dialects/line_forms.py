@@ -68,10 +68,13 @@ def _forms() -> tuple[_Form, ...]:
             "finished",
         ),
         _form(
-            rf"({episode}) +(?:ended|finished|completed?|done)\b[.!,:;]?",
+            rf"({episode}) +(?i:ended|finished|completed?|done)\b[.!,:;]?",
             r"\1,",
             *("ended", "finished", "complete", "done"),
         ),
+        _form(
+            r"(?i)\b(iter(?:ation)?|epoch|episode|update|step)\[(\d+/\d+)\]", r"\1: \2,", "["
+        ),  # "Iter[3/50]"
         _form(
             r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b:?",
             r", \1: ",
