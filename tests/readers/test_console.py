@@ -303,7 +303,8 @@ def test_dicts_with_a_step(read, head):
 def test_rows_of_the_reference_implementation_of_dpo(tmp_path):
     rows = [
         f"train stats after {32 * n} examples: {{'rewards_train/chosen': '{n}', 'rewards_train/"
-        f"rejected': '{-n}', 'rewards_train/accuracies': '0.75', 'rewards_train/margins': '{2 * n}',"
+        f"rejected': '{-n}', 'rewards_train/accuracies': '0.75', 'rewards_train/margins': "
+        f"'{2 * n}',"
         f" 'loss/train': '0.6', 'counters/examples': {32 * n}, 'counters/updates': {n}}}\n"
         for n in range(1, 9)
     ]

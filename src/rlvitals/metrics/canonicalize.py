@@ -37,7 +37,6 @@ from rlvitals.types import (
 
 # The same metrics from another process; and other step counts of the rows.
 OTHER_AXIS_KEY = re.compile(r"rank/\d+/|axis/")
-RECORDER_KEY = re.compile(rf"{OTHER_AXIS_KEY.pattern}|machine/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     """Map the columns and settings of every log to canonical names."""
     tables = []
     for log in logs:  # the keys that a recorder adds do not identify the framework of the others
-        keys = [key for key in log.series if not RECORDER_KEY.match(key)]
+        keys = [k for k in log.series if not (OTHER_AXIS_KEY.match(k) or k.startswith("machine/"))]
         tables.append(lookup.choose_table(log, keys, frameworks.TABLES))
     own_tables = [*zip(logs, tables, strict=True)]
     logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]

@@ -3,16 +3,13 @@
 from rlvitals.metrics.catalogue import optimiser, preference, throughput
 from rlvitals.metrics.frameworks.key import Name, Table
 
-SUMMED = "beta * log ratio, summed over the response, mean over pairs"
-
-
 NAMES = Table(
     "dpo-reference",
     "the reference implementation of DPO",
     keys={
         # trainers.py, get_batch_metrics
-        "rewards_train/chosen": Name(preference.CHOSEN_REWARD, SUMMED),
-        "rewards_train/rejected": Name(preference.REJECTED_REWARD, SUMMED),
+        "rewards_train/chosen": Name(preference.CHOSEN_REWARD, "beta * log ratio, summed"),
+        "rewards_train/rejected": Name(preference.REJECTED_REWARD, "beta * log ratio, summed"),
         "rewards_train/accuracies": Name(preference.ACCURACY, "mean over pairs"),
         "rewards_train/margins": Name(preference.MARGIN, "mean over pairs"),
         "logps_train/chosen": Name(preference.CHOSEN_LOGP, "summed over the response"),
