@@ -57,7 +57,7 @@ def test_labels_are_of_the_vocabulary(script, file):
 
 
 @pytest.mark.parametrize("option", ["--wrong", "--json=scores.json"])
-@pytest.mark.parametrize("half", ["new", "new3", "new4", "new5", "new6", "new7", "new8"])
+@pytest.mark.parametrize("half", ["new", "new3", "new4", "new5", "new6", "new7", "new8", "new9"])
 def test_single_runs_of_an_unseen_half_are_refused(script, half, option, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["score_real_runs.py", "mirrors", "--half", half, option])
     with pytest.raises(SystemExit) as stop:
