@@ -47,3 +47,9 @@ def test_a_table_is_read_in_its_language(tmp_path, head):
 )
 def test_other_text_stays_as_it_is(text):
     assert languages.english(text) == text
+
+
+def test_a_text_that_is_no_hand_written_row_is_kept():
+    text = "奖励：1 " * 500
+    assert languages.english(text) == text
+    assert languages.english(text[:100]).startswith("reward: 1")

@@ -53,9 +53,16 @@ def _sets_words_apart(text: str) -> bool:
     return text[0] < "\u3000"  # before the scripts of East Asia
 
 
-@lru_cache(maxsize=4096)
 def english(text: str) -> str:
-    """Return a text with its words for episodes, rewards and other metrics in English."""
+    """Return a text with its words for episodes, rewards and other metrics in English.
+
+    One of more than 2,000 characters is neither a name nor a row written by hand: it is kept.
+    """
+    return text if len(text) > 2000 else _english(text)
+
+
+@lru_cache(maxsize=4096)
+def _english(text: str) -> str:
     tables, lower = languages(), text.lower()
     for mark in tables.ascii_marks if text.isascii() else tables.marks:
         if mark in lower:
