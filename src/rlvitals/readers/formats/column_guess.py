@@ -54,7 +54,7 @@ ITERATION_STEPS = ("iteration", "iterations", "iter", "training_iteration", "itr
 EPOCH_STEPS = ("epoch", "epochs")
 EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "episode_number", "ep",
                  "ep_num", "game", "games", "num_games", "match", "matches", "trajectory", "trial",
-                 "trials", "attempt", "lap")  # fmt: skip
+                 "trials", "lap")  # fmt: skip
 GENERATION_STEPS = ("generation", "generations", "gen")  # of an evolution strategy
 STEP_NAMES = (
     *ENVIRONMENT_STEPS,
