@@ -9,7 +9,6 @@ is. `data/languages.toml` lists the words.
 
 import re
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -17,13 +16,12 @@ from importlib import resources
 
 @dataclass(frozen=True, slots=True)
 class Languages:
-    """The words of `data/languages.toml`, and what finds them in a text."""
+    """The words of `data/languages.toml`."""
 
     english: dict[str, str]
-    marks: tuple[str, ...]
+    mark_terms: tuple[str, ...]
+    marks: tuple[str, ...]  # parts of these that find all of them
     ascii_marks: tuple[str, ...]
-    mark: re.Pattern[str]
-    term: re.Pattern[str]
 
 
 @cache
@@ -32,16 +30,17 @@ def languages() -> Languages:
     text = resources.files("rlvitals.metrics").joinpath("data/languages.toml").read_text("utf-8")
     data = tomllib.loads(text)
     table: dict[str, list[str]] = data["words"]
-    mark_terms = [term for name in data["marks"] for term in table[name]]
+    mark_terms = tuple(term for name in data["marks"] for term in table[name])
     terms = {term: name for name, foreign_terms in table.items() for term in foreign_terms}
     marks = tuple(  # "recompensas" is found by "recompensa"
         term for term in mark_terms if not any(m in term for m in mark_terms if m != term)
     )
     ascii_marks = tuple(filter(str.isascii, marks))
-    return Languages(terms, marks, ascii_marks, _pattern(mark_terms), _pattern(terms))
+    return Languages(terms, mark_terms, marks, ascii_marks)
 
 
-def _pattern(terms: Iterable[str]) -> re.Pattern[str]:
+@cache
+def _pattern(terms: tuple[str, ...]) -> re.Pattern[str]:
     """Return what finds words: whole ones, except in scripts that set none apart."""
     texts = sorted(terms, key=len, reverse=True)
     spaced = "|".join(re.escape(text) for text in texts if _sets_words_apart(text))
@@ -69,9 +68,11 @@ def _english(text: str) -> str:
             break
     else:
         return text  # in a quarter of the time of a search
-    if tables.mark.search(text) is None:
+    if _pattern(tables.mark_terms).search(text) is None:
         return text
-    text = tables.term.sub(lambda match: _translate(match[0], tables.english), text)
+    text = _pattern(tuple(tables.english)).sub(
+        lambda match: _translate(match[0], tables.english), text
+    )
     text = re.sub(r"(?<=\w)\0+(?=\w)", " ", text).replace("\0", "")
     text = re.sub(r"\uff1a\s*", ": ", text)  # the colon, the comma and the brackets of East Asia
     text = re.sub(r"\uff0c\s*", ", ", text).replace("\uff08", " (").replace("\uff09", ")")
