@@ -34,7 +34,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """List the checkpoints; exit with 0 if a resume is safe."""
-    # The path may be that of one of its checkpoints.
     from rlvitals.checkpoints import inspect_run, naming
     from rlvitals.views import checkpoints as view
     from rlvitals.views import json_view
@@ -45,7 +44,7 @@ def run(args: Namespace) -> int:
     if not args.run.is_dir():
         problem = "a file, not a run's folder"
         raise UnreadableLog(problem, where=str(args.run), hint=f"rlvitals doctor {args.run}")
-    folder = naming.run_of(args.run)
+    folder = naming.run_of(args.run)  # the path may be that of one of its checkpoints
     if args.seal:
         from rlvitals.checkpoints.huggingface_folder import adopt
         from rlvitals.checkpoints.manifest import read_errors

@@ -110,14 +110,13 @@ def run(args: Namespace) -> int:
     if args.output_dir is not None:
         picture_folder.check(flags.settings_for(args.paths[0], args).plot)
     if gate is not None:
-        # A gate sets these itself.
         if len(args.paths) != 2:  # a baseline and a candidate
             raise UsageError(
                 f"a gate is asked of 2 paths, not {len(args.paths)}",
                 where="--gate",
                 hint="rlvitals compare BASELINE CANDIDATE --gate='...'",
             )
-        for flag in ("by", "metric", "at", "level"):
+        for flag in ("by", "metric", "at", "level"):  # a gate sets these itself
             if getattr(args, flag):
                 hint = "--gate 'return no worse than 5 % of baseline at best'"
                 raise UsageError(

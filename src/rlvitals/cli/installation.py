@@ -33,10 +33,9 @@ def lines() -> list[str]:
         f"{platform.system()} {platform.release()}, {platform.machine()}",
     ]
     for name, use, extra in PACKAGES:
-        # Of a distribution without metadata, that it is there.
         try:
             version = metadata.version(name)
-        except metadata.PackageNotFoundError:
+        except metadata.PackageNotFoundError:  # a distribution without metadata may be there
             full = name.removesuffix("-skinny")  # MLflow comes in two sizes
             version = "installed" if find_spec(full) else ""
         package = f'"rlvitals[{extra}]"' if extra else name

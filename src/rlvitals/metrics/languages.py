@@ -9,6 +9,7 @@ is. `data/languages.toml` lists the words.
 
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -18,7 +19,7 @@ from importlib import resources
 class Languages:
     """The words of `data/languages.toml`."""
 
-    english: dict[str, str]
+    english: dict[str, str]  # by word
     mark_terms: tuple[str, ...]
     marks: tuple[str, ...]  # parts of these that find all of them
     ascii_marks: tuple[str, ...]
@@ -40,7 +41,13 @@ def languages() -> Languages:
 
 
 @cache
-def _pattern(terms: tuple[str, ...]) -> re.Pattern[str]:
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what finds the marks, and what finds all words."""
+    tables = languages()
+    return _pattern(tables.mark_terms), _pattern(tables.english)
+
+
+def _pattern(terms: Iterable[str]) -> re.Pattern[str]:
     """Return what finds words: whole ones, except in scripts that set none apart."""
     texts = sorted(terms, key=len, reverse=True)
     spaced = "|".join(re.escape(text) for text in texts if _sets_words_apart(text))
@@ -68,11 +75,10 @@ def _english(text: str) -> str:
             break
     else:
         return text  # in a quarter of the time of a search
-    if _pattern(tables.mark_terms).search(text) is None:
+    mark_pattern, term_pattern = _patterns()
+    if mark_pattern.search(text) is None:
         return text
-    text = _pattern(tuple(tables.english)).sub(
-        lambda match: _translate(match[0], tables.english), text
-    )
+    text = term_pattern.sub(lambda match: _translate(match[0], tables.english), text)
     text = re.sub(r"(?<=\w)\0+(?=\w)", " ", text).replace("\0", "")
     text = re.sub(r"\uff1a\s*", ": ", text)  # the colon, the comma and the brackets of East Asia
     text = re.sub(r"\uff0c\s*", ", ", text).replace("\uff08", " (").replace("\uff09", ")")

@@ -153,9 +153,8 @@ class Backup:
     def _run(self) -> None:
         if sys.platform == "linux":  # elsewhere a niceness applies to the process
             with suppress(OSError):
-                os.setpriority(
-                    os.PRIO_PROCESS, threading.get_native_id(), 10
-                )  # training comes first
+                # Training comes first.
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         last = False
         while not last:
             last = self._stop_event.is_set()

@@ -32,10 +32,6 @@ def _write_out(match: re.Match[str]) -> str:
     return f"{match[1]}{match[2]}{float(match[3]) * factor:.0f}"
 
 
-def _write_plain(match: re.Match[str]) -> str:
-    return match[0].replace(",", "")
-
-
 def _join_digits(match: re.Match[str]) -> str:
     return match[0].replace(",", "")
 
