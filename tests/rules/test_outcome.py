@@ -69,6 +69,19 @@ def test_the_tail_of_a_long_run_does_not_show_that_it_never_learned():
     assert standing(made.trace(outcome__return=made.series(flat))).state == "flat"
 
 
+def test_the_tail_of_a_long_run_that_rises_is_learning():
+    steps = 11_755_000 + 5000 * np.arange(272)
+    rise = 14 + 13 * np.minimum(np.arange(272) / 150, 1) + 2 * made.noise(272)
+    how = Measured("mlagents", "Environment/Cumulative Reward", "mean over the episodes")
+    late = made.trace(
+        outcome__return=made.series(rise, steps),
+        outcome__episode_length=made.series(np.full(272, 10.0), steps),
+    )
+    late = replace(late, measured={"outcome/return": how})
+    assert standing(late).state == "unknown"  # beside the scatter of one of 500 episodes
+    assert diagnose(late).verdict.word is Word.LEARNING
+
+
 def test_a_run_that_starts_almost_at_the_top_holds_it():
     top = {"env_id": "MountainCarContinuous-v0"}  # solved at 90
     run = made.trace(settings=top, outcome__return=88 + made.noise(100))

@@ -174,18 +174,20 @@ def early_level(trace: Trace, trend: Standing, series: Series) -> Standing:
     return replace(trend, state="holding its best", why="")
 
 
-def judge_late_loss(trace: Trace, trend: Standing, series: Series) -> Standing:
+def judge_resumed(trace: Trace, trend: Standing, series: Series) -> Standing:
     """Return the standing of the end of a long run: its first level was learned, and may be lost.
 
-    Evaluations that end far below the first ones have fallen back, whatever they gained before. Of
-    training returns nothing is said: they also fall where exploration begins anew.
+    A proven rise is one wherever it began. Evaluations that end far below the first ones have
+    fallen back, whatever they gained before. Of training returns that fall nothing is said: they
+    also fall where exploration begins anew.
     """
-    if trend.state != "unknown" or trend.metric != EVAL_OUTCOME:
+    if trend.state != "unknown":
         return trend
     min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
-    if not is_clear_fall(series.values, min_loss):
-        return trend
-    return replace(trend, state="fallen back", why="", best=max(trend.best, trend.first))
+    if trend.metric == EVAL_OUTCOME and is_clear_fall(series.values, min_loss):
+        return replace(trend, state="fallen back", why="", best=max(trend.best, trend.first))
+    blocks = by_blocks(trace, trend, series.values)
+    return blocks if blocks.state == "rising" else trend
 
 
 def _flat_by_line(trace: Trace, trend: Standing, series: Series) -> Standing | None:
