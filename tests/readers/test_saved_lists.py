@@ -2,6 +2,8 @@
 
 import json
 import pickle
+from collections import defaultdict, deque
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from loading import read_log
 import rlvitals
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery import sources
+from rlvitals.readers.formats import plain_pickle
 from rlvitals.readers.select import claim, reader_of
 
 RISING = np.linspace(-20.0, 20.0, 200)
@@ -103,14 +106,17 @@ def test_the_shorter_axis_of_an_array_is_averaged(tmp_path):
     assert any("mean over its axis 0 of 2" in note for note in log.notes)
 
 
-def test_an_array_of_objects_is_never_loaded(tmp_path):
+def test_an_array_of_objects_gives_what_is_plain_and_calls_nothing(tmp_path):
     path = tmp_path / "rewards.npy"
+    np.save(path, np.array(RISING.tolist(), dtype=object), allow_pickle=True)
+    assert read_log(path).series["rewards"].values.tolist() == RISING.tolist()
+    history = {"score": RISING.tolist(), "lengths": [[1], [2, 3]], "model": Call(tmp_path / "x")}
+    np.save(path, history, allow_pickle=True)
+    assert list(read_log(path).series) == ["score"]
     np.save(path, np.array([{"a": 1}, None], dtype=object), allow_pickle=True)
-    with pytest.raises(UnreadableLog, match="an array of Python objects"):
+    with pytest.raises(UnreadableLog, match="no array that is a curve"):
         read_log(path)
-    path.write_bytes(pickle.dumps([1.0, 2.0]))
-    with pytest.raises(UnreadableLog):
-        reader_of(path)
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_header_that_claims_more_than_there_is(tmp_path):
@@ -283,12 +289,107 @@ def test_cells_that_are_printed_tensors(tmp_path):
     assert read_log(path).series["loss"].values.tolist() == [0.5, 1.5, 2.5, 3.5]
 
 
-@pytest.mark.parametrize("name", ["rewards.pkl", "log_9"])
-def test_a_pickle_is_refused_by_its_name(tmp_path, name):
-    (tmp_path / name).write_bytes(pickle.dumps({"iteration_0": {"train_episode_returns": [1.0]}}))
-    for path in (tmp_path / name, tmp_path):
-        with pytest.raises(UnreadableLog, match="never loaded"):
-            sources.find(path)
+class Call:
+    """A pickle of it writes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.write_text, (self.path, "called")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize(
+    "kind", [list, np.asarray, np.float32, deque, lambda v: [float(n) for n in v]]
+)
+def test_a_pickle_of_numbers_in_every_protocol(tmp_path, protocol, kind):
+    path = tmp_path / "rewards.pkl"
+    path.write_bytes(pickle.dumps(kind(RISING), protocol))
+    values = read_log(path).series["rewards"].values
+    np.testing.assert_allclose(values, np.asarray(kind(RISING), dtype=float))
+
+
+def test_a_pickle_of_a_history(tmp_path):
+    history = defaultdict(list, rewards=list(RISING), epsilon=np.ones((200, 1)), gamma=0.9)
+    path = tmp_path / "run.pkl"
+    path.write_bytes(pickle.dumps(history))
+    log = reader_of(path).read(path)[0]
+    assert set(log.series) == {"rewards", "epsilon"}
+    assert log.settings["gamma"] == 0.9
+    path.write_bytes(pickle.dumps([{"episode": n, "reward": r} for n, r in enumerate(RISING)]))
+    log = reader_of(path).read(path)[0]
+    assert log.series["reward"].steps.tolist() == list(range(200))
+    assert log.step_unit == "episodes"
+
+
+def test_a_pickle_by_column_and_by_rows_has_the_same_array(tmp_path):
+    path, two = tmp_path / "rewards.pkl", np.stack([RISING, RISING + 2.0])
+    for array in (two, np.asfortranarray(two), two.astype(">f8")):
+        path.write_bytes(pickle.dumps(array))
+        np.testing.assert_allclose(read_log(path).series["rewards"].values, RISING + 1.0)
+
+
+def test_a_log_of_dopamine(tmp_path):
+    rows = {
+        f"iteration_{n}": {
+            "train_episode_returns": [n, n + 2.0],
+            "train_average_steps_per_second": 9,
+        }
+        for n in range(12)
+    }
+    (tmp_path / "log_11").write_bytes(pickle.dumps(rows))
+    log = read_log(tmp_path / "log_11")
+    assert log.series["train_episode_returns"].values.tolist() == [n + 1.0 for n in range(12)]
+    assert log.step_unit == "iterations"
+
+
+def test_nothing_that_a_pickle_names_is_called(tmp_path):
+    path = tmp_path / "rewards.pkl"
+    history = {"rewards": RISING.tolist(), "model": Call(tmp_path / "x"), "more": [Call(tmp_path)]}
+    path.write_bytes(pickle.dumps(history))
+    assert list(read_log(path).series) == ["rewards"]
+    assert not (tmp_path / "x").exists()
+
+
+def bomb():
+    value = [1.0] * 100
+    for _ in range(9):
+        value = [value] * 100
+    return value
+
+
+def loop():
+    value = [1.0, 2.0]
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        pickle.dumps(bomb()),
+        pickle.dumps(loop()),
+        pickle.dumps({"rewards": [1.0, 2.0]})[:-6],
+        b"\x80\x04no pickle",
+        pickle.dumps(np.arange(9.0)).replace(b"f8", b"f4"),  # a size that is not there
+        pickle.dumps([Path("x")]),
+    ],
+    ids=["bomb", "loop", "cut", "text", "size", "object"],
+)
+def test_a_pickle_without_numbers_is_an_error_that_says_why(tmp_path, pickled, monkeypatch):
+    monkeypatch.setattr(plain_pickle, "MAX_PICKLE_ITEMS", 1000)
+    path = tmp_path / "rewards.pkl"
+    path.write_bytes(pickled)
+    with pytest.raises(UnreadableLog, match=r"pickle|no list of numbers") as error:
+        read_log(path)
+    assert "json.dump" in error.value.hint
+
+
+def test_a_folder_with_a_pickle_alone_names_it(tmp_path):
+    (tmp_path / "policy.pkl").write_bytes(pickle.dumps([1.0, 2.0]))
+    with pytest.raises(UnreadableLog, match="name the pickle"):
+        sources.find(tmp_path)
 
 
 def test_numbers_of_a_folder_that_are_no_measures(tmp_path):

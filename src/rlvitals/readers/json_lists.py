@@ -1,4 +1,4 @@
-"""Read a JSON document with a list per metric, or lists of rows, as `json.dump(history)` writes it.
+"""Read a document with a list per metric, or lists of rows: `json.dump(history)`, `pickle.dump`.
 
     {"gamma": 0.99, "training_rewards": [-9.5, 14.9, ...], "epsilon": [...]}
     {"q_learning": [{"episode": 1, "reward": 3.5}, ...], "eval_history": [{...}, ...]}
@@ -6,6 +6,7 @@
     [[wall time, step, value], ...]                 TensorBoard's download of one curve
     [3.5, 4.0, ...]                                 one number an episode
 
+A pickle's content is the same, and nothing that it names is called (`formats/plain_pickle.py`).
 Numbers and texts beside the lists are settings. Nested objects are flattened with "/". Lists of the
 same measure under several names are several runs (`formats/document_runs.py`).
 """
@@ -18,7 +19,7 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.readers import multi_run
-from rlvitals.readers.formats import column_guess, document_runs, lists, run_labels
+from rlvitals.readers.formats import column_guess, document_runs, lists, plain_pickle, run_labels
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.document_runs import Content
@@ -56,6 +57,8 @@ def claims(path: Path, head: bytes) -> bool:
     measure's name count where the file is named for one.
     """
     stem = path.stem.lower()
+    if plain_pickle.is_pickle(path):
+        return _is_outcome_file(stem)
     if column_guess.RESULT_FILE.match(stem) is not None or not _is_document(path, head):
         return False
     text = _text(head)
@@ -75,6 +78,8 @@ def _is_outcome_file(stem: str) -> bool:
 
 def claims_single(path: Path, head: bytes) -> bool:
     """Return True if the document starts with lists of numbers, or of rows with a measure."""
+    if plain_pickle.is_pickle(path, head):
+        return True
     if not _is_document(path, head):
         return False
     text = _text(head)
@@ -140,13 +145,26 @@ def _log(path: Path, content: Content, previous: Cursor | None) -> tuple[Log, Cu
 
 def _contents(path: Path) -> dict[str, Content]:
     """Return the runs of a document by name. Raises UnreadableLog where it holds none."""
-    text = read_document(path).decode("utf-8-sig", errors="replace")
+    text = _document(path)
     is_list = text.lstrip().startswith("[")
     contents = {"": _list(path, text)} if is_list else _members(path, text)
     contents = {name: content for name, content in contents.items() if len(content.columns)}
     if not contents:
-        raise UnreadableLog("no list of numbers", where=str(path), hint="wait until it is written")
+        pickled = plain_pickle.is_pickle(bare(path))
+        hint = plain_pickle.PICKLE_HINT if pickled else "wait until it is written"
+        raise UnreadableLog("no list of numbers", where=str(path), hint=hint)
     return contents
+
+
+def _document(path: Path) -> str:
+    data, name = read_document(path), bare(path)
+    if not plain_pickle.is_pickle(name, data):
+        return data.decode("utf-8-sig", errors="replace")
+    try:
+        return plain_pickle.as_json(data, name.stem)
+    except plain_pickle.NotPlainError as error:
+        problem = f"a Python pickle whose numbers cannot be read: {error}"
+        raise UnreadableLog(problem, where=str(path), hint=plain_pickle.PICKLE_HINT) from error
 
 
 def _members(path: Path, text: str) -> dict[str, Content]:
@@ -211,10 +229,10 @@ def _curve(path: Path, values: list[object], notes: list[str]) -> Content:
 
 READER = Reader(
     name="json-lists",
-    title="A JSON document of lists",
-    looks_for="*.json with a list of numbers, or of rows, for each metric",
+    title="A document of lists: JSON, or a pickle",
+    looks_for="*.json or *.pkl with a list of numbers, or of rows, for each metric",
     example="results/training_rewards.json",
-    files=("*.json",),
+    files=("*.json", "*.pkl", "*.pickle"),
     claims=claims,
     read=read,
     claims_single=claims_single,

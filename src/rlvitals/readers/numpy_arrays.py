@@ -5,7 +5,11 @@ shorter one (seeds, environments, episodes of one evaluation) is averaged, and t
 array whose file has no measure's name ("pendulum_2021.npy") is read where a person names the file.
 """
 
+from contextlib import suppress
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import arrays, column_guess, lists, run_labels
@@ -31,10 +35,12 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     try:
         if data.startswith(arrays.NPZ_MAGIC):
             by_name = dict(arrays.members(data))
+        elif (content := arrays.plain_objects(data)) is not None:
+            by_name = _lists(path, content)
         else:
             by_name = {_name(path): arrays.load(data)}
     except ValueError as error:
-        hint = "save an array of numbers; arrays of objects are pickles, which are never loaded"
+        hint = "save an array of numbers"
         raise UnreadableLog(str(error), where=str(path), hint=hint) from error
     notes: list[str] = []
     curves = {
@@ -54,6 +60,16 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         notes.append(lists.NUMBERED_NOTE)
     series, cursor, replaced = points_after(columns.series(), previous)
     return Log("numpy", series, {}, (*replaced, *notes), str(path), unit), cursor
+
+
+def _lists(path: Path, content: object) -> dict[str, NDArray[np.float64]]:
+    """Return the lists of numbers of a document by name: of a dict, or the content itself."""
+    by_name = content if isinstance(content, dict) else {_name(path): content}
+    curves = {}
+    for key, value in by_name.items():
+        with suppress(ValueError, TypeError):  # texts, lists of several lengths, nothing plain
+            curves[key] = np.asarray(value, dtype=np.float64)
+    return {key: curve for key, curve in curves.items() if curve.ndim}
 
 
 def _name(path: Path) -> str:

@@ -17,9 +17,6 @@ from rlvitals.readers.formats.sqlite import is_database
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-PICKLE_HINT = (
-    "save its numbers in Python: json.dump({'rewards': rewards}, open('rewards.json', 'w'))"
-)
 READERS_HINT = "rlvitals readers: it lists the logs that are read"
 
 
@@ -32,15 +29,6 @@ def _names() -> re.Pattern[str]:
 def may_be_log(path: Path) -> bool:
     """Tell by its name alone whether a file in a folder is worth opening."""
     return _names().match(bare(path).name.lower()) is not None
-
-
-def is_pickle(path: Path) -> bool:
-    """Return True if a file is named as pickles are: one of a model may be anything else."""
-    # Pickles, and models in them; Dopamine's logs "log_9". Protocols from 2 on start so.
-    return (
-        path.suffix.lower() in (".pkl", ".pickle", ".p", ".joblib")
-        or re.fullmatch(r"log_\d+", path.name) is not None
-    )
 
 
 def claim(path: Path) -> Reader | None:
@@ -110,12 +98,6 @@ def reader_of(path: Path) -> Reader:
     reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
     if reader is not None:
         return _reader_for(reader, path, head)
-    if is_pickle(name) or re.match(rb"\x80[\x02-\x05]", head):
-        raise UnreadableLog(
-            "a Python pickle, which is never loaded: loading one runs the code in it",
-            where=str(path),
-            hint=PICKLE_HINT,
-        )
     problem = "not a training log that any reader knows" if head else "the file is empty"
     if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
         problem += ": it ends within its first line, so it may be one that has just begun"

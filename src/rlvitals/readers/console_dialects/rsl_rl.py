@@ -33,8 +33,6 @@ FIXED_NAMES = {
     "Total steps": "progress/steps",
     "Total timesteps": "progress/steps",
 }
-PRINTED_LOSS = re.compile(r"Mean (.+) loss")
-PRINTED_EPISODE = re.compile(r"Mean episode (.+)")
 
 
 @dataclass(slots=True)
@@ -72,9 +70,9 @@ class Report:
 def _name(printed: str) -> str:
     if printed in FIXED_NAMES:
         return FIXED_NAMES[printed]
-    if found := PRINTED_LOSS.fullmatch(printed):
+    if found := re.fullmatch(r"Mean (.+) loss", printed):
         return f"Loss/{found[1]}"
-    if found := PRINTED_EPISODE.fullmatch(printed):
+    if found := re.fullmatch(r"Mean episode (.+)", printed):
         return f"Episode/{found[1]}"
     return printed if "/" in printed else ""
 

@@ -26,6 +26,7 @@ from rlvitals.readers.discovery import (
 )
 from rlvitals.readers.discovery.copies import without_copies
 from rlvitals.readers.discovery.walk import Walk
+from rlvitals.readers.formats import plain_pickle
 from rlvitals.readers.reader import Files, Reader
 from rlvitals.storage import typed
 from rlvitals.types import Log, Series
@@ -66,8 +67,8 @@ def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
             where=f"{path} ({f'found {walk.kinds()}' if walk.files else 'it is empty'}"
             + "".join(f"; {note}" for note in notes)
             + ")",
-            hint=f"pickles are never loaded: {select.PICKLE_HINT}"
-            if any(map(select.is_pickle, walk.files))
+            hint=f"name the pickle that holds its numbers, or {plain_pickle.PICKLE_HINT}"
+            if any(map(plain_pickle.is_pickle, walk.files))
             else select.READERS_HINT,
         )
     runs = _in_databases(claimed, path, notes)
