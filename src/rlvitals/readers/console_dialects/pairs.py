@@ -153,7 +153,7 @@ class Pairs:
         row, is_worded = _row(text)
         names = tuple(row)
         counters = _steps(names)
-        if not counters or not _measures(tuple(_name(name, counters[0]) for name in names)):
+        if not counters or not _measures(tuple(name_in_row(name, counters[0]) for name in names)):
             return
         shape = self.shapes.get(names)
         if shape is None:
@@ -192,7 +192,7 @@ class Pairs:
         step = to_step(row[key][0])
         if step is None:
             return
-        values = {_name(k, key): v for k, (v, _) in row.items() if k != key}
+        values = {name_in_row(k, key): v for k, (v, _) in row.items() if k != key}
         if (average := _average(tuple(values), key)) is not None:
             values["avg_reward"] = values.pop(average)
         is_prime_rl = "mfu" in values
@@ -334,7 +334,8 @@ def _average(names: tuple[str, ...], step: str) -> str | None:
     return next((name for name in names if re.fullmatch(averages, name)), None)
 
 
-def _name(name: str, step: str) -> str:
+def name_in_row(name: str, step: str) -> str:
+    """Return what a number of a row is called, whose step is the number called `step`."""
     # What one episode's sum is called where the episode is the step.
     if (
         name
