@@ -22,9 +22,12 @@ PROFILE_OF_FRAMEWORK = {
         (
             "acme-off-policy",
             "dreamerv3",  # learns from replay, its policy from imagined trajectories
+            "garage-off-policy",
             "mlagents-sac",
             "rl-games-sac",
+            "rlkit",
             "skrl-off-policy",
+            "softlearning",
             "tianshou-off-policy",
         ),
         Profile.OFF_POLICY,
