@@ -24,10 +24,12 @@ PROFILE_OF_FRAMEWORK = {
             "dreamerv3",  # learns from replay, its policy from imagined trajectories
             "garage-off-policy",
             "mlagents-sac",
+            "pytorch-sac",
             "rl-games-sac",
             "rlkit",
             "skrl-off-policy",
             "softlearning",
+            "td-mpc",
             "tianshou-off-policy",
         ),
         Profile.OFF_POLICY,

@@ -72,7 +72,7 @@ NAMES = Table(
         Family(r"(?:agent/)?average_(q_func2)_loss", Name(value.CRITIC_LOSS, OVER_LAST_UPDATES)),
     ),
     step_unit="environment steps",
-    marks=(("mean", "median", "stdev", "max", "min"), ("eval/mean", "eval/median", "eval/stdev")),
+    marks=(("elapsed", "mean", "median", "stdev"), ("eval/mean", "eval/median", "eval/stdev")),
     read_from="pfnet/pfrl c8cb3328: pfrl/experiments/evaluator.py (write_header, record_stats,"
     " record_tb_stats), pfrl/agents/*.py (get_statistics)",
 )

@@ -34,6 +34,7 @@ STEP_COLUMN_UNITS = {
     "total_env_steps": "environment steps",
     "env_steps": "environment steps",
     "env_step": "environment steps",
+    "train/env_steps": "environment steps",  # Sample Factory
     "Cumulative Timesteps": "agent steps",  # rlgym-ppo
     "agent_steps": "agent steps",  # PufferLib, before 2.0 below "0verview/"
     "0verview/agent_steps": "agent steps",
