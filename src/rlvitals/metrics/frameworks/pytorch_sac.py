@@ -40,7 +40,10 @@ NAMES = Table(
                     ("critic_loss", "train_critic/loss"),
                     Name(value.LOSS, "squared error, both critics added up"),
                 ),
-                (("actor_loss", "train_actor/loss"), Name(policy.ACTOR_LOSS, "mean of the rows")),
+                (
+                    ("actor_loss", "train_actor/loss"),
+                    Name(policy.ACTOR_LOSS, "mean over the batches"),
+                ),
                 (
                     ("actor_entropy", "train_actor/entropy"),
                     Name(exploration.ENTROPY, "minus the log-probability of its own actions"),
