@@ -210,6 +210,14 @@ def test_signs_are_turned_where_a_framework_logs_the_negative():
         ),
         ("areal", "ppo_actor/approx_kl/avg"),
         ("areal", "ppo_actor/behave_approx_kl/avg"),
+        ("baselines", "loss_pol_entpen"),
+        ("baselines", "surrgain"),
+        ("brax", "training/entropy_loss"),
+        ("rlkit", "Log Pis Mean"),
+        ("rlkit", "trainer/Log Pis Mean"),
+        ("sample-factory", "train/exploration_loss"),
+        ("tf-agents", "Losses/entropy_regularization_loss"),
+        ("torchrl", "loss_entropy"),
     }
 
 

@@ -1,7 +1,7 @@
 """Console output of classic trainers: PyMARL, Keras-RL, pytorch-a2c-ppo-acktr, hand-made lines.
 
 The lines follow the format strings of pymarl's `utils/logging.py`, keras-rl's `rl/callbacks.py`,
-Tianshou's `trainer/base.py` and ikostrikov's `main.py`.
+Tianshou's `trainer/base.py`, ikostrikov's `main.py` and rlgym-ppo's `util/reporting.py`.
 """
 
 import pytest
@@ -137,3 +137,68 @@ def test_lines_with_texts_are_no_rows(tmp_path, line):
     path = tmp_path / "train.log"
     path.write_text("".join(line.format(n=n) + "\n" for n in range(20)))
     assert not plain_csv.claims(path, read_head(path))
+
+
+RLGYM = """
+--------BEGIN ITERATION REPORT--------
+Policy Reward: {reward}
+Policy Entropy: 4.{entropy}00
+Value Function Loss: {loss}
+
+Mean KL Divergence: {kl}
+SB3 Clip Fraction: 0.01200
+Policy Update Magnitude: 0.21100
+Value Function Update Magnitude: 0.19000
+
+Collected Steps per Second: 5,510.12345
+Overall Steps per Second: 4,321.50000
+
+Timestep Collection Time: 9.07400
+Timestep Consumption Time: 2.49700
+PPO Batch Consumption Time: 0.24970
+Total Iteration Time: 11.57100
+
+Cumulative Model Updates: {updates}
+Cumulative Timesteps: {step}
+
+Timesteps Collected: 50,002
+--------END ITERATION REPORT--------
+
+"""
+
+
+def rlgym_reports(mark=","):
+    text = "Press (p) to pause (c) to checkpoint, (q) to checkpoint and quit\n"
+    for n in range(1, 5):
+        reward, loss = (f"{n - 1}.50000", f"0.{n}0000") if n > 1 else ("nan", "nan")
+        text += RLGYM.format(
+            reward=reward,
+            loss=loss,
+            kl="" if n == 3 else "0.00101",
+            entropy=900 - n,
+            updates=f"{10 * n}",
+            step=f"{50_002 * n:,}",
+        )
+    return text if mark == "," else text.translate(str.maketrans(",.", ".,"))
+
+
+@pytest.mark.parametrize("mark", [",", "."])
+def test_reports_of_rlgym_stand_at_their_timesteps(tmp_path, mark):
+    log = read(tmp_path / "train.log", rlgym_reports(mark))
+    trace = canonicalize.trace([log])
+    steps = [50_002 * n for n in range(1, 5)]
+    assert trace.step_unit == "agent steps"
+    assert trace.measured["outcome/return"].framework == "rlgym-ppo"
+    assert trace["outcome/return"].steps.tolist() == steps
+    assert trace["outcome/return"].values[1:].tolist() == [1.5, 2.5, 3.5]
+    assert trace["value/loss"].values[1:].tolist() == [0.2, 0.3, 0.4]
+    assert trace["exploration/entropy"].values.tolist() == [4.899, 4.898, 4.897, 4.896]
+    assert trace["policy/approx_kl"].steps.tolist() == [steps[0], steps[1], steps[3]]
+    assert trace["throughput/steps_per_second"].values[0] == 4321.5
+    assert trace.unmapped == ("Policy Update Magnitude", "Value Function Update Magnitude")
+
+
+def test_a_report_of_rlgym_that_was_cut_is_left_out(tmp_path):
+    text = rlgym_reports()
+    log = read(tmp_path / "train.log", text[: text.rindex("Cumulative Timesteps")])
+    assert log.series["Policy Entropy"].steps.tolist() == [50_002, 100_004, 150_006]

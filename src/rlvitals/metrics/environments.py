@@ -83,10 +83,6 @@ MEASURED = f"{REGISTRY}; random: measured with gymnasium 1.4.0"
 D4RL = "random: D4RL's infos.py, REF_MIN_SCORE (v2); threshold: gymnasium 1.4.0's registry"
 BULLET = "threshold: pybullet_envs/__init__.py"
 BULLET_D4RL = f"{BULLET}; random: D4RL's infos.py, REF_MIN_SCORE"
-ATARI = (
-    "random and human scores: dqn_zoo/atari_data.py, 30 random no-ops, 108,000 frames;"
-    " solved means the human score; actions: ale-py's minimal action set"
-)
 
 CONTROL_ENVIRONMENTS = (
     Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED, pays=1),
@@ -116,9 +112,7 @@ CONTROL_ENVIRONMENTS = (
     Environment("Taxi", -774, 8, -2000, 20, 200, actions=6, best_return=8, source=MEASURED),
     Environment("CliffWalking", None, -13, None, -13, actions=4, source="its shortest path"),
     Environment("Blackjack", -0.40, None, -1, 1.5, actions=2, source=MEASURED),
-)  # fmt: skip
-
-MUJOCO = (
+    # MuJoCo.
     Environment("HalfCheetah", -280.2, 4800, horizon=1000, action_dim=6, reach=1, source=D4RL),
     Environment("Hopper", -20.3, 3800, horizon=1000, action_dim=3, reach=1, source=D4RL),
     Environment("Walker2d", 1.6, 4592.3, horizon=1000, action_dim=6, reach=1,
@@ -133,9 +127,7 @@ MUJOCO = (
                 source=REGISTRY, pays=1),
     Environment("InvertedDoublePendulum", None, 9100, None, 10000, 1000, action_dim=1, reach=1,
                 best_return=9100, source=REGISTRY),
-)  # fmt: skip
-
-PYBULLET = (
+    # PyBullet.
     Environment("AntBulletEnv", 373.7, 2500, horizon=1000, action_dim=8, source=BULLET_D4RL),
     Environment("HalfCheetahBulletEnv", -1275.8, 3000, horizon=1000, action_dim=6,
                 source=BULLET_D4RL),
@@ -202,8 +194,6 @@ MINIGRID = Environment(
 
 ENVIRONMENTS: tuple[Environment, ...] = (
     *CONTROL_ENVIRONMENTS,
-    *MUJOCO,
-    *PYBULLET,
     *(
         # The horizon is 108,000 frames, four per step.
         Environment(
@@ -214,7 +204,8 @@ ENVIRONMENTS: tuple[Environment, ...] = (
             max_return=ATARI_BOUNDS.get(game, (None, None))[1],
             horizon=27_000,
             actions=actions,
-            source=ATARI,
+            source="random and human scores: dqn_zoo/atari_data.py, 30 random no-ops, 108,000"
+            " frames; solved means the human score; actions: ale-py's minimal action set",
             by_people=True,
         )
         for game, (chance, human, actions) in ATARI_SCORES.items()

@@ -22,9 +22,14 @@ PROFILE_OF_FRAMEWORK = {
         (
             "acme-off-policy",
             "dreamerv3",  # learns from replay, its policy from imagined trajectories
+            "garage-off-policy",
             "mlagents-sac",
+            "pytorch-sac",
             "rl-games-sac",
+            "rlkit",
             "skrl-off-policy",
+            "softlearning",
+            "td-mpc",
             "tianshou-off-policy",
         ),
         Profile.OFF_POLICY,

@@ -50,23 +50,6 @@ EVALUATION_LOOP_KEYS = {
     "episode_return": Name(outcome.EVAL_RETURN, LOGGED_EPISODE),
     "episode_length": Name(outcome.EVAL_EPISODE_LENGTH, LOGGED_EPISODE),
 }
-# agents/jax/ppo/learning.py; jax/losses/impala.py: rlax.entropy_loss is minus the entropy
-ON_POLICY_KEYS = {
-    "loss_total": Name(optimiser.LOSS, "total, mean over epochs and minibatches"),
-    "loss_policy_pg": Name(policy.LOSS, "PPO: clipped surrogate, mean over epochs and minibatches"),
-    "loss_policy_entropy": Name(
-        exploration.ENTROPY, "PPO: logged with its sign flipped", scale=-1.0
-    ),
-    "loss_critic": Name(value.LOSS, "PPO: squared error, of values normalised if normalize_value"),
-    "norm_grad": Name(optimiser.GRAD_NORM, "before clipping"),
-    "value_mean": Name(value.RETURN_MEAN, "running mean of the critic's targets"),
-    "loss": Name(optimiser.LOSS, "IMPALA: total of one batch"),
-    "policy_loss": Name(policy.LOSS, "IMPALA: policy gradient, one batch, not whitened"),
-    "policy_gradient_loss": Name(policy.LOSS, "IMPALA in TensorFlow: one batch"),
-    "critic_loss": Name(value.LOSS, "IMPALA: squared error of V-trace; in JAX times baseline_cost"),
-    "entropy": Name(exploration.ENTROPY, "IMPALA in JAX: logged with its sign flipped", scale=-1.0),
-    "param_norm": Name(optimiser.WEIGHT_NORM),
-}
 ACME_READ_FROM = (
     "google-deepmind/acme 770bc75e: acme/environment_loop.py (run_episode), utils/counting.py,"
     " utils/loggers/default.py, csv.py, tf_summary.py (_format_key), "
@@ -79,7 +62,36 @@ NAMES = Table(
         **add_labels(COUNTERS, ("", *LEARNERS, *LOOPS)),
         **add_labels(TRAINING_LOOP_KEYS, ("", *LOOPS)),
         **add_labels(EVALUATION_LOOP_KEYS, EVALUATORS),
-        **add_labels(ON_POLICY_KEYS, ("", *LEARNERS)),
+        # agents/jax/ppo/learning.py; jax/losses/impala.py: rlax.entropy_loss is minus the entropy
+        **add_labels(
+            {
+                "loss_total": Name(optimiser.LOSS, "total, mean over epochs and minibatches"),
+                "loss_policy_pg": Name(
+                    policy.LOSS, "PPO: clipped surrogate, mean over epochs and minibatches"
+                ),
+                "loss_policy_entropy": Name(
+                    exploration.ENTROPY, "PPO: logged with its sign flipped", scale=-1.0
+                ),
+                "loss_critic": Name(
+                    value.LOSS, "PPO: squared error, of values normalised if normalize_value"
+                ),
+                "norm_grad": Name(optimiser.GRAD_NORM, "before clipping"),
+                "value_mean": Name(value.RETURN_MEAN, "running mean of the critic's targets"),
+                "loss": Name(optimiser.LOSS, "IMPALA: total of one batch"),
+                "policy_loss": Name(
+                    policy.LOSS, "IMPALA: policy gradient, one batch, not whitened"
+                ),
+                "policy_gradient_loss": Name(policy.LOSS, "IMPALA in TensorFlow: one batch"),
+                "critic_loss": Name(
+                    value.LOSS, "IMPALA: squared error of V-trace; in JAX times baseline_cost"
+                ),
+                "entropy": Name(
+                    exploration.ENTROPY, "IMPALA in JAX: logged with its sign flipped", scale=-1.0
+                ),
+                "param_norm": Name(optimiser.WEIGHT_NORM),
+            },
+            ("", *LEARNERS),
+        ),
     },
     families=(
         Family(

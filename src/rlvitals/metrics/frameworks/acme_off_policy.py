@@ -15,35 +15,6 @@ from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 LAST_GRADIENT_STEP = "the last gradient step"
 
-LEARNER_KEYS = {
-    "total_loss": Name(
-        optimiser.LOSS, f"DQN: Huber or cross-entropy, weighted, {LAST_GRADIENT_STEP}"
-    ),
-    "mean_loss": Name(optimiser.LOSS, f"DQN with an ensemble: {LAST_GRADIENT_STEP}"),
-    "loss": Name(optimiser.LOSS, f"R2D2, DQN in TensorFlow: {LAST_GRADIENT_STEP}"),
-    "critic_loss": Name(
-        value.LOSS,
-        f"SAC: half the squared error, both critics; D4PG: cross-entropy; {LAST_GRADIENT_STEP}",
-    ),
-    "actor_loss": Name(policy.ACTOR_LOSS, f"SAC, {LAST_GRADIENT_STEP}"),
-    "policy_loss": Name(
-        policy.ACTOR_LOSS,
-        f"D4PG, TD3: half the squared gradient of Q by the action, {LAST_GRADIENT_STEP}",
-    ),
-    "alpha": Name(exploration.ENTROPY_COEF, "SAC's alpha"),
-    "alpha_loss": Name(exploration.ENTROPY_COEF_LOSS, LAST_GRADIENT_STEP),
-    "rewards_mean": Name(reward.MEAN, "of the replayed batch"),
-    "rewards_std": Name(reward.STD, "of the replayed batch"),
-    "steps_per_second": Name(throughput.UPDATES_PER_SECOND, "of this step"),
-    # MPO
-    "loss/loss": Name(optimiser.LOSS, f"MPO: total, {LAST_GRADIENT_STEP}"),
-    "loss/policy_loss": Name(
-        policy.ACTOR_LOSS, f"MPO: weighted maximum likelihood, {LAST_GRADIENT_STEP}"
-    ),
-    "loss/critic_loss": Name(value.LOSS, f"MPO, {LAST_GRADIENT_STEP}"),
-    "opt/grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
-    "opt/param_norm": Name(optimiser.WEIGHT_NORM),
-}
 
 NAMES = Table(
     "acme-off-policy",
@@ -52,7 +23,40 @@ NAMES = Table(
         **add_labels(COUNTERS, ("", *LEARNERS, *LOOPS)),
         **add_labels(TRAINING_LOOP_KEYS, LOOPS),
         **add_labels(EVALUATION_LOOP_KEYS, EVALUATORS),
-        **add_labels(LEARNER_KEYS, ("", *LEARNERS)),
+        **add_labels(
+            {
+                "total_loss": Name(
+                    optimiser.LOSS, f"DQN: Huber or cross-entropy, weighted, {LAST_GRADIENT_STEP}"
+                ),
+                "mean_loss": Name(optimiser.LOSS, f"DQN with an ensemble: {LAST_GRADIENT_STEP}"),
+                "loss": Name(optimiser.LOSS, f"R2D2, DQN in TensorFlow: {LAST_GRADIENT_STEP}"),
+                "critic_loss": Name(
+                    value.LOSS,
+                    "SAC: half the squared error, both critics; D4PG: cross-entropy;"
+                    f" {LAST_GRADIENT_STEP}",
+                ),
+                "actor_loss": Name(policy.ACTOR_LOSS, f"SAC, {LAST_GRADIENT_STEP}"),
+                "policy_loss": Name(
+                    policy.ACTOR_LOSS,
+                    "D4PG, TD3: half the squared gradient of Q by the action,"
+                    f" {LAST_GRADIENT_STEP}",
+                ),
+                "alpha": Name(exploration.ENTROPY_COEF, "SAC's alpha"),
+                "alpha_loss": Name(exploration.ENTROPY_COEF_LOSS, LAST_GRADIENT_STEP),
+                "rewards_mean": Name(reward.MEAN, "of the replayed batch"),
+                "rewards_std": Name(reward.STD, "of the replayed batch"),
+                "steps_per_second": Name(throughput.UPDATES_PER_SECOND, "of this step"),
+                # MPO
+                "loss/loss": Name(optimiser.LOSS, f"MPO: total, {LAST_GRADIENT_STEP}"),
+                "loss/policy_loss": Name(
+                    policy.ACTOR_LOSS, f"MPO: weighted maximum likelihood, {LAST_GRADIENT_STEP}"
+                ),
+                "loss/critic_loss": Name(value.LOSS, f"MPO, {LAST_GRADIENT_STEP}"),
+                "opt/grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
+                "opt/param_norm": Name(optimiser.WEIGHT_NORM),
+            },
+            ("", *LEARNERS),
+        ),
     },
     families=(
         Family(

@@ -22,32 +22,6 @@ from rlvitals.metrics.frameworks.key import OVER_TRAINED_TOKENS, Family, Name, T
 
 OVER_TRAINED_SEQUENCES = "mean over trained sequences"
 
-PPO_ACTOR_KEYS = {  # trainer/ppo/actor.py, _ppo_update, before the first minibatch
-    "task_reward/avg": Name(
-        reward.TRAINED_MEAN, f"before bias, scaling and normalisation, {OVER_TRAINED_SEQUENCES}"
-    ),
-    "task_reward/min": Name(reward.MIN, "over trained sequences, before scaling"),
-    "task_reward/max": Name(reward.MAX, "over trained sequences, before scaling"),
-    "kl_rewards/avg": Name(
-        reward.NON_SCORE_PER_TOKEN,
-        f"-kl_ctl * KL, by default k1, {OVER_TRAINED_TOKENS}; 0 where kl_ctl is 0",
-        zero_if_off=True,
-    ),
-    "advantages/avg": Name(policy.ADVANTAGE_MEAN, f"after normalisation, {OVER_TRAINED_TOKENS}"),
-    "advantages/min": Name(surrogate.ADVANTAGE_MIN, "after normalisation"),
-    "advantages/max": Name(surrogate.ADVANTAGE_MAX, "after normalisation"),
-    "seq_len/avg": Name(rollouts.SEQUENCE_LENGTH_MEAN, OVER_TRAINED_SEQUENCES),
-    "seq_len/min": Name(rollouts.SEQUENCE_LENGTH_MIN, "over trained sequences"),
-    "seq_len/max": Name(rollouts.SEQUENCE_LENGTH_MAX, "over trained sequences"),
-    "prompt_len/avg": Name(
-        language.QUERY_LENGTH_MEAN,
-        f"tokens that are not trained, tool output too, {OVER_TRAINED_SEQUENCES}",
-    ),
-    "prompt_len/min": Name(rollouts.QUERY_LENGTH_MIN, "tokens that are not trained"),
-    "prompt_len/max": Name(rollouts.QUERY_LENGTH_MAX, "tokens that are not trained"),
-    "correct_seq_len/avg": Name(rollouts.LENGTH_RIGHT, "reward above 0, prompt included"),
-    "incorrect_seq_len/avg": Name(rollouts.LENGTH_WRONG, "reward 0 or below, prompt included"),
-}
 
 UPDATE = {  # trainer/ppo/actor.py, grpo_loss_fn; utils/functional, ppo_actor_loss_fn
     "actor_loss/avg": Name(policy.LOSS, f"{OVER_TRAINED_TOKENS}, then over minibatches"),
@@ -94,33 +68,6 @@ UPDATE = {  # trainer/ppo/actor.py, grpo_loss_fn; utils/functional, ppo_actor_lo
     "update_successful": Name(optimiser.UPDATE_SUCCESS, "over minibatches"),
 }
 
-PPO_CRITIC_KEYS = {  # trainer/ppo/critic.py, ppo_loss_fn
-    "critic_loss/avg": Name(value.LOSS, f"half the clipped squared error, {OVER_TRAINED_TOKENS}"),
-    "clip_ratio/avg": Name(value.CLIP_FRACTION, OVER_TRAINED_TOKENS),
-    "new_value/avg": Name(value.PREDICTION_MEAN, OVER_TRAINED_TOKENS),
-    "old_value/avg": Name(value.MEAN, OVER_TRAINED_TOKENS),
-    "target_value/avg": Name(value.RETURN_MEAN, OVER_TRAINED_TOKENS),
-    "grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping, mean over minibatches"),
-    "lr": Name(optimiser.CRITIC_LEARNING_RATE, "mean over minibatches"),
-}
-
-
-# By regular expression. A number that stands under another scope too is read from there.
-ACTOR_PATTERNS = {
-    "kl_div_direct": Name(sampler.KL_SIGNED, "k1", estimator="k1", again=True),
-    "kl_div_(?:taylor|dual)": Name(sampler.KL, "k2 and k3", again=True),
-    "rs_filtered_fraction": Name(sampler.REJECTED_TOKENS, "rejection sampling", again=True),
-    "sample_staleness_theta_avg": Name(optimiser.POLICY_LAG, OVER_TRAINED_TOKENS, again=True),
-    "sample_staleness_theta_max": Name(optimiser.POLICY_LAG_MAX, "over tokens", again=True),
-    "(sample_staleness_(?:proximal_\\w+|theta_min))": Name(rollouts.COUNT, "updates of lag"),
-    "(v_(?:theta|proximal))": Name(rollouts.COUNT, "version of the policy"),
-    "correct_seq_len": Name(rollouts.LENGTH_RIGHT, "prompt included", again=True),
-    "incorrect_seq_len": Name(rollouts.LENGTH_WRONG, "prompt included", again=True),
-    "((?:clipped_)?(?:new|old)_logp|prox_logp_gt)": Name(sampler.PERPLEXITY, "log-probability"),
-    "(vocab_(?:min|max)_logits)": Name(rollouts.EXTREME, "over the vocabulary"),
-    "(sapo_\\w+)": Name(surrogate.LOSS_WEIGHT, "soft gate of SAPO"),
-    "(rkl_loss)": Name(surrogate.DISTILLATION, "reverse KL to the teacher, in the loss"),
-}
 
 ACTORS = ("ppo_actor", "grpo_actor")
 
@@ -128,11 +75,62 @@ NAMES = Table(
     "areal",
     "AReaL",
     keys={
-        **{f"{actor}/{key}": name for actor in ACTORS for key, name in PPO_ACTOR_KEYS.items()},
+        **{
+            f"{actor}/{key}": name
+            for actor in ACTORS
+            for key, name in {  # trainer/ppo/actor.py, _ppo_update, before the first minibatch
+                "task_reward/avg": Name(
+                    reward.TRAINED_MEAN,
+                    f"before bias, scaling and normalisation, {OVER_TRAINED_SEQUENCES}",
+                ),
+                "task_reward/min": Name(reward.MIN, "over trained sequences, before scaling"),
+                "task_reward/max": Name(reward.MAX, "over trained sequences, before scaling"),
+                "kl_rewards/avg": Name(
+                    reward.NON_SCORE_PER_TOKEN,
+                    f"-kl_ctl * KL, by default k1, {OVER_TRAINED_TOKENS}; 0 where kl_ctl is 0",
+                    zero_if_off=True,
+                ),
+                "advantages/avg": Name(
+                    policy.ADVANTAGE_MEAN, f"after normalisation, {OVER_TRAINED_TOKENS}"
+                ),
+                "advantages/min": Name(surrogate.ADVANTAGE_MIN, "after normalisation"),
+                "advantages/max": Name(surrogate.ADVANTAGE_MAX, "after normalisation"),
+                "seq_len/avg": Name(rollouts.SEQUENCE_LENGTH_MEAN, OVER_TRAINED_SEQUENCES),
+                "seq_len/min": Name(rollouts.SEQUENCE_LENGTH_MIN, "over trained sequences"),
+                "seq_len/max": Name(rollouts.SEQUENCE_LENGTH_MAX, "over trained sequences"),
+                "prompt_len/avg": Name(
+                    language.QUERY_LENGTH_MEAN,
+                    f"tokens that are not trained, tool output too, {OVER_TRAINED_SEQUENCES}",
+                ),
+                "prompt_len/min": Name(rollouts.QUERY_LENGTH_MIN, "tokens that are not trained"),
+                "prompt_len/max": Name(rollouts.QUERY_LENGTH_MAX, "tokens that are not trained"),
+                "correct_seq_len/avg": Name(
+                    rollouts.LENGTH_RIGHT, "reward above 0, prompt included"
+                ),
+                "incorrect_seq_len/avg": Name(
+                    rollouts.LENGTH_WRONG, "reward 0 or below, prompt included"
+                ),
+            }.items()
+        },
         **{f"{actor}/update/{key}": name for actor in ACTORS for key, name in UPDATE.items()},
         # before 0.5 the minibatches had no scope of their own
         **{f"{actor}/{key}": name for actor in ACTORS for key, name in UPDATE.items()},
-        **{f"ppo_critic/{key}": name for key, name in PPO_CRITIC_KEYS.items()},
+        **{
+            f"ppo_critic/{key}": name
+            for key, name in {  # trainer/ppo/critic.py, ppo_loss_fn
+                "critic_loss/avg": Name(
+                    value.LOSS, f"half the clipped squared error, {OVER_TRAINED_TOKENS}"
+                ),
+                "clip_ratio/avg": Name(value.CLIP_FRACTION, OVER_TRAINED_TOKENS),
+                "new_value/avg": Name(value.PREDICTION_MEAN, OVER_TRAINED_TOKENS),
+                "old_value/avg": Name(value.MEAN, OVER_TRAINED_TOKENS),
+                "target_value/avg": Name(value.RETURN_MEAN, OVER_TRAINED_TOKENS),
+                "grad_norm": Name(
+                    optimiser.CRITIC_GRAD_NORM, "before clipping, mean over minibatches"
+                ),
+                "lr": Name(optimiser.CRITIC_LEARNING_RATE, "mean over minibatches"),
+            }.items()
+        },
         "rollout/reward": Name(
             outcome.REWARD,
             "mean over the rollouts finished since the previous row, accepted or not",
@@ -151,7 +149,34 @@ NAMES = Table(
         Family(r"((?:\w+_actor/(?:\w+/)*|ppo_critic/)\w+/(?:min|max))", Name(rollouts.EXTREME)),
         *(
             Family(rf"(?:ppo|grpo)_actor/(?:\w+/)?{keys}(?:/avg)?", name)
-            for keys, name in ACTOR_PATTERNS.items()
+            # By regular expression. What stands under another scope too is read from there.
+            for keys, name in {
+                "kl_div_direct": Name(sampler.KL_SIGNED, "k1", estimator="k1", again=True),
+                "kl_div_(?:taylor|dual)": Name(sampler.KL, "k2 and k3", again=True),
+                "rs_filtered_fraction": Name(
+                    sampler.REJECTED_TOKENS, "rejection sampling", again=True
+                ),
+                "sample_staleness_theta_avg": Name(
+                    optimiser.POLICY_LAG, OVER_TRAINED_TOKENS, again=True
+                ),
+                "sample_staleness_theta_max": Name(
+                    optimiser.POLICY_LAG_MAX, "over tokens", again=True
+                ),
+                "(sample_staleness_(?:proximal_\\w+|theta_min))": Name(
+                    rollouts.COUNT, "updates of lag"
+                ),
+                "(v_(?:theta|proximal))": Name(rollouts.COUNT, "version of the policy"),
+                "correct_seq_len": Name(rollouts.LENGTH_RIGHT, "prompt included", again=True),
+                "incorrect_seq_len": Name(rollouts.LENGTH_WRONG, "prompt included", again=True),
+                "((?:clipped_)?(?:new|old)_logp|prox_logp_gt)": Name(
+                    sampler.PERPLEXITY, "log-probability"
+                ),
+                "(vocab_(?:min|max)_logits)": Name(rollouts.EXTREME, "over the vocabulary"),
+                "(sapo_\\w+)": Name(surrogate.LOSS_WEIGHT, "soft gate of SAPO"),
+                "(rkl_loss)": Name(
+                    surrogate.DISTILLATION, "reverse KL to the teacher, in the loss"
+                ),
+            }.items()
         ),
         Family(
             r"(?:ppo|grpo)_actor/((?:update/|compute_logp/|version_stats/)*\w+(?:/avg)?)",

@@ -33,6 +33,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (outcome.REWARD, ("avg_reward", "reward_mean", "rollout_reward_mean")),
     (reward.MEAN, ("mean_step_reward", "reward_per_step")),
     (outcome.EVAL_RETURN, ("eval_return", "eval/return", "eval_reward_mean", "test_return",
+                           "eval/episode_reward", "eval/episode_return",
                            "average_test_episode_return")),
     (outcome.SUCCESS_RATE, ("success_rate", "is_success", "win_rate")),
     (outcome.EVAL_SUCCESS_RATE, ("eval_success_rate", "eval/success_rate")),

@@ -1,4 +1,4 @@
-"""Unity ML-Agents with PPO and POCA, as 0.28.0 writes them.
+"""Unity ML-Agents with PPO and POCA, as 0.28.0 writes them, and PPO of 0.3 ("Info/").
 
 The step counts the decisions of all agents of a behaviour. Every `summary_freq` steps what was
 reported since the last summary is averaged.
@@ -92,13 +92,33 @@ NAMES = Table(
         "Environment/Group Cumulative Reward": Name(
             outcome.GROUP_RETURN, f"POCA: mean over the groups that ended {SINCE_LAST_SUMMARY}"
         ),
+        # 0.3: python/unitytrainers/ppo/trainer.py
+        "Info/cumulative_reward": Name(
+            outcome.RETURN, f"mean over the episodes that ended {SINCE_LAST_SUMMARY}, of all agents"
+        ),
+        "Info/episode_length": Name(
+            outcome.EPISODE_LENGTH, f"mean over the episodes that ended {SINCE_LAST_SUMMARY}"
+        ),
+        "Info/entropy": Name(
+            exploration.ENTROPY, f"positive; of the steps taken {SINCE_LAST_SUMMARY}"
+        ),
+        "Info/value_estimate": Name(value.MEAN, f"of the steps taken {SINCE_LAST_SUMMARY}"),
+        "Info/value_loss": Name(value.LOSS_SUM, "added up over an update's epochs and minibatches"),
+        "Info/policy_loss": Name(
+            policy.LOSS_SUM, "added up over an update's epochs and minibatches"
+        ),
+        "Info/learning_rate": Name(optimiser.LEARNING_RATE),
     },
-    families=ML_AGENTS_FAMILIES,
+    families=(
+        *ML_AGENTS_FAMILIES,
+        Family(r"Info/(Lesson)", Name(progress.CURRICULUM)),
+    ),
     settings=ML_AGENTS_SETTINGS,
     settings_under=ML_AGENTS_SETTINGS_UNDER,
     step_unit="agent steps",
     read_from="Unity-Technologies/ml-agents, mlagents 0.28.0: mlagents/trainers/stats.py"
     " (StatsSummary), trainer/rl_trainer.py (_update_end_episode_stats), agent_processor.py,"
     " ppo/trainer.py (_update_policy), ppo/optimizer_torch.py, poca/optimizer_torch.py (update),"
-    " torch/utils.py (trust_region_policy_loss, trust_region_value_loss)",
+    " torch/utils.py (trust_region_policy_loss, trust_region_value_loss); 0.3 (df8d8a32):"
+    " python/unitytrainers/ppo/trainer.py (update_model, write_summary)",
 )

@@ -19,18 +19,6 @@ from rlvitals.metrics.catalogue import (
 from rlvitals.metrics.frameworks import trl_grpo
 from rlvitals.metrics.frameworks.key import OVER_ALL_RESPONSE_TOKENS, Family, Name
 
-ROLLOUT_CORRECTION = {  # _compute_rollout_offpolicy_metrics, _compute_is_correction_metrics
-    "kl": Name(sampler.KL_SIGNED, f"k1, {OVER_ALL_RESPONSE_TOKENS}", estimator="k1"),
-    "k3_kl": Name(sampler.KL, f"k3, {OVER_ALL_RESPONSE_TOKENS}", estimator="k3"),
-    "chi2_token": Name(sampler.CHI2_TOKEN),
-    "chi2_seq": Name(sampler.CHI2_SEQUENCE),
-    "is_weight_mean": Name(
-        sampler.RATIO_MEAN, f"truncated or masked weights, {OVER_ALL_RESPONSE_TOKENS}"
-    ),
-    "ess": Name(sampler.ESS),
-    "clipped_frac": Name(sampler.RATIO_HIGH_SHARE, "above the threshold"),
-}
-
 NAMES = replace(
     trl_grpo.NAMES,
     framework="ms-swift",
@@ -62,7 +50,20 @@ NAMES = replace(
             throughput.UPDATES_PER_SECOND, "averaged since this process began (ms-swift 3)"
         ),
         "train_speed(s/it)": Name(throughput.STEP_TIME, "averaged since this process began"),
-        **{f"rollout_correction/{key}": name for key, name in ROLLOUT_CORRECTION.items()},
+        **{
+            f"rollout_correction/{key}": name
+            for key, name in {  # _compute_rollout_offpolicy_metrics, _compute_is_correction_metrics
+                "kl": Name(sampler.KL_SIGNED, f"k1, {OVER_ALL_RESPONSE_TOKENS}", estimator="k1"),
+                "k3_kl": Name(sampler.KL, f"k3, {OVER_ALL_RESPONSE_TOKENS}", estimator="k3"),
+                "chi2_token": Name(sampler.CHI2_TOKEN),
+                "chi2_seq": Name(sampler.CHI2_SEQUENCE),
+                "is_weight_mean": Name(
+                    sampler.RATIO_MEAN, f"truncated or masked weights, {OVER_ALL_RESPONSE_TOKENS}"
+                ),
+                "ess": Name(sampler.ESS),
+                "clipped_frac": Name(sampler.RATIO_HIGH_SHARE, "above the threshold"),
+            }.items()
+        },
     },
     families=(
         *(f for f in trl_grpo.NAMES.families if f.pattern != trl_grpo.OLD_COMPONENT),

@@ -24,33 +24,6 @@ from rlvitals.metrics.frameworks.key import OVER_GENERATED_BATCH, Family, Name, 
 OVER_VALID_TOKENS = "mean over valid tokens of the step"
 PER_CENT = 0.01
 
-CLIPPED_LOSS_KEYS = {  # algorithms/loss/loss_functions.py, ClippedPGLossFn
-    "loss": Name(optimiser.LOSS, "policy and KL terms"),
-    "probs_ratio": Name(policy.RATIO, OVER_VALID_TOKENS),
-    "kl_penalty": Name(
-        policy.KL_TO_REFERENCE_PER_TOKEN,
-        f"k3, {OVER_VALID_TOKENS}; 0 without a reference",
-        estimator="k3",
-        zero_if_off=True,
-    ),
-    "gen_kl_error": Name(
-        sampler.KL, f"k3 of sampler and trainer, {OVER_VALID_TOKENS}", estimator="k3"
-    ),
-    "sampling_importance_ratio": Name(sampler.RATIO_MEAN, OVER_VALID_TOKENS),
-    "approx_entropy": Name(
-        exploration.ENTROPY, f"from the sampled tokens alone, {OVER_VALID_TOKENS}; no softmax"
-    ),
-    "is_oob_ratio": Name(sampler.RATIO_CLIPPED_SHARE, "importance ratios out of bounds"),
-    "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
-    "lr": Name(optimiser.LEARNING_RATE),
-    "accuracy": Name(preference.ACCURACY, "mean over pairs"),
-    "rewards_chosen_mean": Name(preference.CHOSEN_REWARD, "mean over pairs"),
-    "rewards_rejected_mean": Name(preference.REJECTED_REWARD, "mean over pairs"),
-    "sft_loss": Name(preference.NLL_LOSS, "of the chosen responses"),
-    "returns_mean": Name(value.RETURN_MEAN, OVER_VALID_TOKENS),
-    "values_mean": Name(value.PREDICTION_MEAN, OVER_VALID_TOKENS),
-    "kl_loss": Name(surrogate.KL_TO_TEACHER, OVER_VALID_TOKENS),
-}
 GRPO_STEP_KEYS = {  # algorithms/grpo.py, grpo_train; experience/rollouts.py
     "reward": Name(outcome.REWARD, f"{OVER_GENERATED_BATCH}, before dynamic sampling"),
     "filtered_reward": Name(reward.TRAINED_MEAN, "after dynamic sampling"),
@@ -95,7 +68,36 @@ NAMES = Table(
     keys={
         **{
             f"train/{key}": name
-            for key, name in {**CLIPPED_LOSS_KEYS, **GRPO_STEP_KEYS, **PPO_KEYS}.items()
+            for key, name in {
+# algorithms/loss/loss_functions.py, ClippedPGLossFn
+    "loss": Name(optimiser.LOSS, "policy and KL terms"),
+    "probs_ratio": Name(policy.RATIO, OVER_VALID_TOKENS),
+    "kl_penalty": Name(
+        policy.KL_TO_REFERENCE_PER_TOKEN,
+        f"k3, {OVER_VALID_TOKENS}; 0 without a reference",
+        estimator="k3",
+        zero_if_off=True,
+    ),
+    "gen_kl_error": Name(
+        sampler.KL, f"k3 of sampler and trainer, {OVER_VALID_TOKENS}", estimator="k3"
+    ),
+    "sampling_importance_ratio": Name(sampler.RATIO_MEAN, OVER_VALID_TOKENS),
+    "approx_entropy": Name(
+        exploration.ENTROPY, f"from the sampled tokens alone, {OVER_VALID_TOKENS}; no softmax"
+    ),
+    "is_oob_ratio": Name(sampler.RATIO_CLIPPED_SHARE, "importance ratios out of bounds"),
+    "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
+    "lr": Name(optimiser.LEARNING_RATE),
+    "accuracy": Name(preference.ACCURACY, "mean over pairs"),
+    "rewards_chosen_mean": Name(preference.CHOSEN_REWARD, "mean over pairs"),
+    "rewards_rejected_mean": Name(preference.REJECTED_REWARD, "mean over pairs"),
+    "sft_loss": Name(preference.NLL_LOSS, "of the chosen responses"),
+    "returns_mean": Name(value.RETURN_MEAN, OVER_VALID_TOKENS),
+    "values_mean": Name(value.PREDICTION_MEAN, OVER_VALID_TOKENS),
+    "kl_loss": Name(surrogate.KL_TO_TEACHER, OVER_VALID_TOKENS),
+**GRPO_STEP_KEYS,
+**PPO_KEYS,
+}.items()
         },
         **{key: name for key, name in {**GRPO_STEP_KEYS, **PPO_KEYS}.items() if "/" in key},
         "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean reward of the validation set"),

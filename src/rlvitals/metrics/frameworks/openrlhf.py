@@ -27,12 +27,6 @@ from rlvitals.metrics.frameworks.key import (
 )
 
 OVER_SAMPLES = "mean over samples"
-PER_TOKEN_KL = Name(
-    policy.KL_TO_REFERENCE_PER_TOKEN,
-    "kl.estimator, by default k1: mean over tokens, then over samples; before the update, but"
-    " while updating where KL is part of the loss; 0 without a reference",
-    zero_if_off=True,
-)
 
 
 OPENRLHF_SETTINGS = {
@@ -79,7 +73,12 @@ NAMES = Table(
             estimator="k1",
         ),
         "vllm_kl": Name(sampler.KL_SIGNED, f"k1, {OVER_RESPONSE_TOKENS}", estimator="k1"),
-        "kl": PER_TOKEN_KL,
+        "kl": Name(
+            policy.KL_TO_REFERENCE_PER_TOKEN,
+            "kl.estimator, by default k1: mean over tokens, then over samples; before the update,"
+            " but while updating where KL is part of the loss; 0 without a reference",
+            zero_if_off=True,
+        ),
         "reward": Name(
             outcome.REWARD, f"reward model or function, after length penalties, {OVER_SAMPLES}"
         ),

@@ -43,17 +43,6 @@ ROLLOUT_METRICS: Mapping[str, tuple[Metric, Metric | None, Metric | None]] = {
     "num_turns": (rollouts.TURNS_MEAN, rollouts.TURNS_MAX, rollouts.TURNS_MIN),
     "is_truncated": (language.TRUNCATED_SHARE, None, None),
 }
-# Since 0.7: orchestrator/metrics.py, one value per trace.
-TRACE: Mapping[str, tuple[Metric, Metric | None, Metric | None]] = {
-    "reward": (outcome.REWARD, reward.MAX, reward.MIN),
-    "num_total_tokens": ROLLOUT_METRICS["seq_len"],
-    "num_output_tokens": ROLLOUT_METRICS["decode_len"],
-    "num_input_tokens": ROLLOUT_METRICS["prefill_len"],
-    "num_turns": ROLLOUT_METRICS["num_turns"],
-    "is_truncated": ROLLOUT_METRICS["is_truncated"],
-    "has_error": (rollouts.ERROR_SHARE, None, None),
-    "cancelled": (rollouts.CANCELLED_SHARE, None, None),
-}
 TRACE_STATISTICS = ("mean", "max", "min")
 
 
@@ -74,7 +63,17 @@ def _by_agent() -> tuple[Family, ...]:
             rf"train/agg/all/[^/]+/{key}/{statistic}",
             Name(metric, f"{statistic} over all rollouts that arrived, of one agent"),
         )
-        for key, metrics in TRACE.items()
+        # Since 0.7: orchestrator/metrics.py, one value per trace.
+        for key, metrics in {
+            "reward": (outcome.REWARD, reward.MAX, reward.MIN),
+            "num_total_tokens": ROLLOUT_METRICS["seq_len"],
+            "num_output_tokens": ROLLOUT_METRICS["decode_len"],
+            "num_input_tokens": ROLLOUT_METRICS["prefill_len"],
+            "num_turns": ROLLOUT_METRICS["num_turns"],
+            "is_truncated": ROLLOUT_METRICS["is_truncated"],
+            "has_error": (rollouts.ERROR_SHARE, None, None),
+            "cancelled": (rollouts.CANCELLED_SHARE, None, None),
+        }.items()
         for statistic, metric in zip(TRACE_STATISTICS, metrics, strict=True)
         if metric is not None
     )
@@ -82,23 +81,6 @@ def _by_agent() -> tuple[Family, ...]:
 
 EVALUATION_TASK = Name(outcome.EVAL_TASK, "avg@k is the mean of k rollouts, pass@k the best of k")
 TASK = Name(outcome.TASK_REWARD, OVER_ARRIVED_ROLLOUTS)
-PRIME_RL_SETTINGS = {
-    "model/name": "model",
-    "max_steps": "total_steps",
-    "optim/lr": "learning_rate",
-    "optim/weight_decay": "weight_decay",
-    "optim/max_norm": "max_grad_norm",
-    "loss/type": "loss_type",
-    "batch_size": "batch_size",
-    "group_size": "num_generations",
-    "rollouts_per_example": "num_generations",
-    "max_off_policy_steps": "max_policy_lag",
-    "seed": "seed",
-    "sampling/max_tokens": "max_completion_length",
-    "sampling/temperature": "temperature",
-    "train/sampling/max_completion_tokens": "max_completion_length",
-    "train/sampling/temperature": "temperature",
-}
 
 NAMES = Table(
     "prime-rl",
@@ -213,7 +195,23 @@ NAMES = Table(
     other_prefixes=(
         "concurrency|curriculum|dispatcher|gate|inference|pool|progress|off_policy|watcher|system"
     ),
-    settings=PRIME_RL_SETTINGS,
+    settings={
+        "model/name": "model",
+        "max_steps": "total_steps",
+        "optim/lr": "learning_rate",
+        "optim/weight_decay": "weight_decay",
+        "optim/max_norm": "max_grad_norm",
+        "loss/type": "loss_type",
+        "batch_size": "batch_size",
+        "group_size": "num_generations",
+        "rollouts_per_example": "num_generations",
+        "max_off_policy_steps": "max_policy_lag",
+        "seed": "seed",
+        "sampling/max_tokens": "max_completion_length",
+        "sampling/temperature": "temperature",
+        "train/sampling/max_completion_tokens": "max_completion_length",
+        "train/sampling/temperature": "temperature",
+    },
     settings_under=r"(?:trainer|orchestrator)/",
     sources=(),
     marks=(

@@ -55,40 +55,6 @@ POLICY_KEYS = {
     "mean_td_error": Name(value.TD_ERROR, "signed mean"),
 }
 
-OLD_POLICY_KEYS = {  # one policy, until 2019: a3c_tf_policy.py and vtrace_policy_graph.py, stats
-    "policy_loss": Name(policy.LOSS_SUM, SUM),
-    "vf_loss": Name(value.LOSS_SUM, f"half the squared error, {SUM}"),
-    "policy_entropy": Name(exploration.ENTROPY_SUM, SUM),
-    "entropy": Name(exploration.ENTROPY_SUM, f"{SUM}; PPO of that time logs a mean here"),
-}
-
-NEW_LEARNER_KEYS = {  # new stack: ppo_torch_learner.py, learner.py, dqn and sac torch learners
-    "policy_loss": Name(
-        policy.LOSS, "PPO: clipped surrogate, the last minibatch; SAC: the actor's loss"
-    ),
-    "vf_loss": Name(value.LOSS, "squared error cut at vf_clip_param, the last minibatch"),
-    "vf_loss_unclipped": Name(value.LOSS_UNCLIPPED, "squared error, the last minibatch"),
-    "vf_explained_var": Name(value.EXPLAINED_VARIANCE, "clamped at -1 from below"),
-    "total_loss": Name(optimiser.LOSS),
-    "entropy": Name(exploration.ENTROPY, "mean over the batch"),
-    "mean_kl_loss": Name(
-        policy.APPROX_KL, f"{EXACT_KL}; 0 where use_kl_loss is off", estimator="exact"
-    ),
-    "curr_kl_coeff": Name(policy.KL_COEF, "adaptive, of the KL to the collecting policy"),
-    "curr_entropy_coeff": Name(exploration.ENTROPY_COEF),
-    "default_optimizer_learning_rate": Name(optimiser.LEARNING_RATE),
-    "gradients_default_optimizer_global_norm": Name(optimiser.GRAD_NORM, "before clipping"),
-    "diff_num_grad_updates_vs_sampler_policy": Name(optimiser.POLICY_LAG),
-    "module_train_batch_size_mean": Name(progress.BATCH_SIZE),
-    "qf_loss": Name(value.LOSS, "temporal-difference loss"),
-    "qf_mean": Name(value.Q_MEAN, "of the batch's actions"),
-    "qf_min": Name(value.Q_MIN),
-    "qf_max": Name(value.Q_MAX),
-    "td_error_mean": Name(value.TD_ERROR),
-    "alpha_value": Name(exploration.ENTROPY_COEF, "SAC's alpha"),
-    "alpha_loss": Name(exploration.ENTROPY_COEF_LOSS),
-}
-
 
 RESULT = {  # evaluation/metrics.py, summarize_episodes; algorithms/algorithm.py, step
     "episode_reward_mean": RLLIB_NUMBERS["return"],
@@ -160,13 +126,59 @@ NAMES = Table(
                 "episodes_this_iter",
             )
         },
-        **{f"info/learner/{key}": name for key, name in (POLICY_KEYS | OLD_POLICY_KEYS).items()},
+        **{
+            f"info/learner/{key}": name
+            for key, name in (
+                POLICY_KEYS
+                | {  # one policy, until 2019: a3c_tf_policy.py and vtrace_policy_graph.py, stats
+                    "policy_loss": Name(policy.LOSS_SUM, SUM),
+                    "vf_loss": Name(value.LOSS_SUM, f"half the squared error, {SUM}"),
+                    "policy_entropy": Name(exploration.ENTROPY_SUM, SUM),
+                    "entropy": Name(
+                        exploration.ENTROPY_SUM, f"{SUM}; PPO of that time logs a mean here"
+                    ),
+                }
+            ).items()
+        },
         **{f"info/learner/default_policy/{key}": name for key, name in POLICY_KEYS.items()},
         **{f"info/learner/default_policy/learner_stats/{key}": n for key, n in POLICY_KEYS.items()},
         **{
             f"learners/{module}/{key}": n
             for module in ("default_policy", "default_module", "__all_modules__")
-            for key, n in NEW_LEARNER_KEYS.items()
+            for key, n in {  # new stack: ppo_torch_learner.py, learner.py, of DQN and SAC too
+                "policy_loss": Name(
+                    policy.LOSS, "PPO: clipped surrogate, the last minibatch; SAC: the actor's loss"
+                ),
+                "vf_loss": Name(
+                    value.LOSS, "squared error cut at vf_clip_param, the last minibatch"
+                ),
+                "vf_loss_unclipped": Name(
+                    value.LOSS_UNCLIPPED, "squared error, the last minibatch"
+                ),
+                "vf_explained_var": Name(value.EXPLAINED_VARIANCE, "clamped at -1 from below"),
+                "total_loss": Name(optimiser.LOSS),
+                "entropy": Name(exploration.ENTROPY, "mean over the batch"),
+                "mean_kl_loss": Name(
+                    policy.APPROX_KL, f"{EXACT_KL}; 0 where use_kl_loss is off", estimator="exact"
+                ),
+                "curr_kl_coeff": Name(
+                    policy.KL_COEF, "adaptive, of the KL to the collecting policy"
+                ),
+                "curr_entropy_coeff": Name(exploration.ENTROPY_COEF),
+                "default_optimizer_learning_rate": Name(optimiser.LEARNING_RATE),
+                "gradients_default_optimizer_global_norm": Name(
+                    optimiser.GRAD_NORM, "before clipping"
+                ),
+                "diff_num_grad_updates_vs_sampler_policy": Name(optimiser.POLICY_LAG),
+                "module_train_batch_size_mean": Name(progress.BATCH_SIZE),
+                "qf_loss": Name(value.LOSS, "temporal-difference loss"),
+                "qf_mean": Name(value.Q_MEAN, "of the batch's actions"),
+                "qf_min": Name(value.Q_MIN),
+                "qf_max": Name(value.Q_MAX),
+                "td_error_mean": Name(value.TD_ERROR),
+                "alpha_value": Name(exploration.ENTROPY_COEF, "SAC's alpha"),
+                "alpha_loss": Name(exploration.ENTROPY_COEF_LOSS),
+            }.items()
         },
     },
     families=(

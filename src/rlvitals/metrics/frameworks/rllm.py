@@ -19,20 +19,6 @@ from rlvitals.metrics.catalogue import (
 from rlvitals.metrics.frameworks import tinker, verl
 from rlvitals.metrics.frameworks.key import OVER_RESPONSE_TOKENS, Family, Name, Table
 
-OFF_POLICY_CORRECTION = {  # verl's, under a name of its own
-    "kl": Name(sampler.KL_SIGNED, f"k1, {OVER_RESPONSE_TOKENS}", estimator="k1"),
-    "k3_kl": Name(sampler.KL, f"k3, {OVER_RESPONSE_TOKENS}", estimator="k3"),
-    "chi2_token": Name(sampler.CHI2_TOKEN),
-    "chi2_seq": Name(sampler.CHI2_SEQUENCE),
-    "logprob_abs_diff/mean": Name(sampler.LOGP_DIFFERENCE_MEAN, OVER_RESPONSE_TOKENS),
-    "logprob_abs_diff/max": Name(sampler.LOGP_DIFFERENCE_MAX),
-    "prob_abs_diff/mean": Name(sampler.PROB_DIFFERENCE_MEAN, OVER_RESPONSE_TOKENS),
-    "prob_abs_diff/max": Name(sampler.PROB_DIFFERENCE_MAX),
-    "prob_pearson_corr": Name(sampler.PROB_CORRELATION),
-    "ratio/mean": Name(sampler.RATIO_MEAN, OVER_RESPONSE_TOKENS),
-    "ratio/max": Name(sampler.RATIO_MAX),
-    "ratio/min": Name(sampler.RATIO_MIN),
-}
 COUNTS = (
     r"batch|grouping|groups|rejection_sample|async|train|training|progress|actor|fully_async/count"
     r"|fully_async/partial|global_seqlen|val|episode|optim|test|env/all/by_episode"
@@ -93,7 +79,23 @@ NAMES = Table(
         "val/avg_reward": Name(outcome.EVAL_REWARD, "validation set"),
         "test/loss": Name(optimiser.EVAL_LOSS),
         "progress/lr": Name(optimiser.LEARNING_RATE),
-        **{f"offpolicy/{key}": name for key, name in OFF_POLICY_CORRECTION.items()},
+        **{
+            f"offpolicy/{key}": name
+            for key, name in {  # verl's, under a name of its own
+                "kl": Name(sampler.KL_SIGNED, f"k1, {OVER_RESPONSE_TOKENS}", estimator="k1"),
+                "k3_kl": Name(sampler.KL, f"k3, {OVER_RESPONSE_TOKENS}", estimator="k3"),
+                "chi2_token": Name(sampler.CHI2_TOKEN),
+                "chi2_seq": Name(sampler.CHI2_SEQUENCE),
+                "logprob_abs_diff/mean": Name(sampler.LOGP_DIFFERENCE_MEAN, OVER_RESPONSE_TOKENS),
+                "logprob_abs_diff/max": Name(sampler.LOGP_DIFFERENCE_MAX),
+                "prob_abs_diff/mean": Name(sampler.PROB_DIFFERENCE_MEAN, OVER_RESPONSE_TOKENS),
+                "prob_abs_diff/max": Name(sampler.PROB_DIFFERENCE_MAX),
+                "prob_pearson_corr": Name(sampler.PROB_CORRELATION),
+                "ratio/mean": Name(sampler.RATIO_MEAN, OVER_RESPONSE_TOKENS),
+                "ratio/max": Name(sampler.RATIO_MAX),
+                "ratio/min": Name(sampler.RATIO_MIN),
+            }.items()
+        },
     },
     families=(
         Family(r"(?:batch|episode)/termination_reason/(.+)", Name(rollouts.STOP_REASON, "share")),

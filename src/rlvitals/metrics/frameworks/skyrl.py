@@ -21,41 +21,54 @@ from rlvitals.metrics.frameworks.key import OVER_GENERATED_BATCH, Family, Name, 
 
 RESPONSE_TOKENS_THEN_SEQUENCES = "mean over response tokens, then over sequences"
 
-POLICY_WORKER_KEYS = {  # workers/worker.py, _forward_backward_micro; utils/ppo_utils.py
-    "final_loss": Name(optimiser.LOSS, "policy, entropy and KL terms"),
-    "policy_loss": Name(policy.LOSS, "as loss_reduction says"),
-    "policy_entropy": Name(exploration.ENTROPY, RESPONSE_TOKENS_THEN_SEQUENCES),
-    "policy_kl": Name(surrogate.KL_LOSS, "kl_estimator_type, by default k3", zero_if_off=True),
-    "policy_lr": Name(optimiser.LEARNING_RATE),
-    "policy_update_steps": Name(optimiser.UPDATES, "of the step"),
-    "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
-    "raw_grad_norm": Name(optimiser.GRAD_NORM, "before clipping (SkyRL before 0.3)"),
-    "loss": Name(optimiser.LOSS, "as the backend adds it up"),
-    "lr": Name(optimiser.LEARNING_RATE),
-    "loss_metrics/clip_ratio": Name(policy.CLIP_FRACTION_EFFECTIVE, RESPONSE_TOKENS_THEN_SEQUENCES),
-    "ppo_clip_ratio": Name(
-        policy.CLIP_FRACTION_EFFECTIVE, f"{RESPONSE_TOKENS_THEN_SEQUENCES} (SkyRL before 0.4)"
-    ),
-    "loss_metrics/is_ratio_mean": Name(sampler.RATIO_MEAN, RESPONSE_TOKENS_THEN_SEQUENCES),
-    "loss_metrics/is_ratio_max": Name(sampler.RATIO_MAX),
-    "loss_metrics/is_ratio_min": Name(sampler.RATIO_MIN),
-    "rollout_train_logprobs_abs_diff_mean": Name(sampler.LOGP_DIFFERENCE_MEAN, "over tokens"),
-    "rollout_train_logprobs_abs_diff_max": Name(sampler.LOGP_DIFFERENCE_MAX),
-}
-CRITIC_WORKER_KEYS = {
-    "critic_loss": Name(value.LOSS, "half the clipped squared error"),
-    "values_mean": Name(value.PREDICTION_MEAN, "over response tokens"),
-    "values_clipfrac": Name(value.CLIP_FRACTION, "over response tokens"),
-    "critic_lr": Name(optimiser.CRITIC_LEARNING_RATE),
-    "grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping"),
-}
 
 NAMES = Table(
     "skyrl",
     "SkyRL",
     keys={
-        **{f"policy/{key}": name for key, name in POLICY_WORKER_KEYS.items()},
-        **{f"critic/{key}": name for key, name in CRITIC_WORKER_KEYS.items()},
+        **{
+            f"policy/{key}": name
+            for key, name in {  # workers/worker.py, _forward_backward_micro; utils/ppo_utils.py
+                "final_loss": Name(optimiser.LOSS, "policy, entropy and KL terms"),
+                "policy_loss": Name(policy.LOSS, "as loss_reduction says"),
+                "policy_entropy": Name(exploration.ENTROPY, RESPONSE_TOKENS_THEN_SEQUENCES),
+                "policy_kl": Name(
+                    surrogate.KL_LOSS, "kl_estimator_type, by default k3", zero_if_off=True
+                ),
+                "policy_lr": Name(optimiser.LEARNING_RATE),
+                "policy_update_steps": Name(optimiser.UPDATES, "of the step"),
+                "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
+                "raw_grad_norm": Name(optimiser.GRAD_NORM, "before clipping (SkyRL before 0.3)"),
+                "loss": Name(optimiser.LOSS, "as the backend adds it up"),
+                "lr": Name(optimiser.LEARNING_RATE),
+                "loss_metrics/clip_ratio": Name(
+                    policy.CLIP_FRACTION_EFFECTIVE, RESPONSE_TOKENS_THEN_SEQUENCES
+                ),
+                "ppo_clip_ratio": Name(
+                    policy.CLIP_FRACTION_EFFECTIVE,
+                    f"{RESPONSE_TOKENS_THEN_SEQUENCES} (SkyRL before 0.4)",
+                ),
+                "loss_metrics/is_ratio_mean": Name(
+                    sampler.RATIO_MEAN, RESPONSE_TOKENS_THEN_SEQUENCES
+                ),
+                "loss_metrics/is_ratio_max": Name(sampler.RATIO_MAX),
+                "loss_metrics/is_ratio_min": Name(sampler.RATIO_MIN),
+                "rollout_train_logprobs_abs_diff_mean": Name(
+                    sampler.LOGP_DIFFERENCE_MEAN, "over tokens"
+                ),
+                "rollout_train_logprobs_abs_diff_max": Name(sampler.LOGP_DIFFERENCE_MAX),
+            }.items()
+        },
+        **{
+            f"critic/{key}": name
+            for key, name in {
+                "critic_loss": Name(value.LOSS, "half the clipped squared error"),
+                "values_mean": Name(value.PREDICTION_MEAN, "over response tokens"),
+                "values_clipfrac": Name(value.CLIP_FRACTION, "over response tokens"),
+                "critic_lr": Name(optimiser.CRITIC_LEARNING_RATE),
+                "grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping"),
+            }.items()
+        },
         # train/trainer.py, postprocess_generator_output, apply_reward_kl_penalty
         "reward/avg_raw_reward": Name(
             outcome.REWARD, f"{OVER_GENERATED_BATCH}, before any KL penalty"

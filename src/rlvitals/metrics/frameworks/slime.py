@@ -24,84 +24,107 @@ from rlvitals.metrics.frameworks.key import Family, Name, OffAxis, Table
 TOKENS_THEN_SAMPLES = "token mean, then mean over samples"
 OVER_ROLLOUT_BATCH = "mean over the rollout batch"
 
-# backends/megatron_utils/loss.py, policy_loss_function, value_loss_function; model.py
-TRAIN_KEYS = {
-    "loss": Name(optimiser.LOSS, f"policy, entropy and KL terms, {TOKENS_THEN_SAMPLES}"),
-    "pg_loss": Name(policy.LOSS, TOKENS_THEN_SAMPLES),
-    "entropy_loss": Name(
-        exploration.ENTROPY, f"the entropy itself, positive, {TOKENS_THEN_SAMPLES}"
-    ),
-    "pg_clipfrac": Name(
-        policy.CLIP_FRACTION_EFFECTIVE,
-        f"clipped loss above the plain one, {TOKENS_THEN_SAMPLES}; CISPO counts capped weights",
-    ),
-    "ppo_kl": Name(
-        policy.KL_SIGNED,
-        f"k1, {TOKENS_THEN_SAMPLES}; 0 in the first step of each rollout",
-        estimator="k1",
-    ),
-    "kl_loss": Name(
-        policy.KL_TO_REFERENCE_PER_TOKEN, f"kl_loss_type, by default k1, {TOKENS_THEN_SAMPLES}"
-    ),
-    "train_rollout_logprob_abs_diff": Name(sampler.LOGP_DIFFERENCE_MEAN, TOKENS_THEN_SAMPLES),
-    "ois": Name(policy.RATIO, TOKENS_THEN_SAMPLES),
-    "tis": Name(sampler.RATIO_MEAN, f"before it is cut, {TOKENS_THEN_SAMPLES}"),
-    "tis_clipfrac": Name(sampler.RATIO_CLIPPED_SHARE, TOKENS_THEN_SAMPLES),
-    "tis_abs": Name(sampler.RATIO_DEVIATION, TOKENS_THEN_SAMPLES),
-    "opd_reverse_kl": Name(surrogate.KL_TO_TEACHER, TOKENS_THEN_SAMPLES),
-    "opsm_clipfrac": Name(surrogate.MASKED_SHARE, "sequences that are masked"),
-    "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
-    "lr-pg_0": Name(optimiser.LEARNING_RATE, "of the first parameter group"),
-    "global_batch_size": Name(progress.BATCH_SIZE, "samples of the optimiser step"),
-    "critic-value_loss": Name(
-        value.LOSS, f"clipped squared error, not halved, {TOKENS_THEN_SAMPLES}"
-    ),
-    "critic-value_clipfrac": Name(
-        value.CLIP_FRACTION, f"|V - V_old| > value_clip, {TOKENS_THEN_SAMPLES}"
-    ),
-    "critic-grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping"),
-    "critic-lr-pg_0": Name(optimiser.CRITIC_LEARNING_RATE, "of the first parameter group"),
-}
-
-ROLLOUT_KEYS = {  # observability/train_metric_utils.py, log_rollout_data; rollout_metrics.py
-    "raw_reward": Name(outcome.REWARD, f"{OVER_ROLLOUT_BATCH}, after the dynamic filter"),
-    "rewards": Name(reward.SHAPED, f"after the group's baseline and scaling, {OVER_ROLLOUT_BATCH}"),
-    "truncated": Name(
-        language.TRUNCATED_SHARE, f"cut at rollout_max_response_len, {OVER_ROLLOUT_BATCH}"
-    ),
-    "truncated_ratio": Name(
-        language.TRUNCATED_SHARE, f"cut at rollout_max_response_len, {OVER_ROLLOUT_BATCH}"
-    ),
-    "response_lengths": Name(language.LENGTH_MEAN, f"tool output included, {OVER_ROLLOUT_BATCH}"),
-    "response_len/mean": Name(language.LENGTH_MEAN, f"trained tokens alone, {OVER_ROLLOUT_BATCH}"),
-    "response_len/max": Name(language.LENGTH_MAX, "trained tokens alone"),
-    "response_len/min": Name(language.LENGTH_MIN, "trained tokens alone"),
-    "total_lengths": Name(rollouts.SEQUENCE_LENGTH_MEAN, OVER_ROLLOUT_BATCH),
-    "log_probs": Name(language.LOGPROBS, TOKENS_THEN_SAMPLES),
-    "ref_log_probs": Name(language.REF_LOGPROBS, TOKENS_THEN_SAMPLES),
-    "kl": Name(
-        policy.KL_TO_REFERENCE_PER_TOKEN,
-        "kl_loss_type, by default k1, mean over tokens, before the update; 0 where kl_coef is 0;"
-        " with a critic up to v0.3.1 the shaped reward by mistake",
-        zero_if_off=True,
-    ),
-    "advantages": Name(policy.ADVANTAGE_MEAN, TOKENS_THEN_SAMPLES),
-    "returns": Name(
-        value.RETURN_MEAN, f"{TOKENS_THEN_SAMPLES}; without a critic the advantages once more"
-    ),
-    "values": Name(value.MEAN, TOKENS_THEN_SAMPLES),
-    "repetition_frac": Name(rollouts.REPETITION_SHARE, OVER_ROLLOUT_BATCH),
-    "entropy": Name(exploration.ENTROPY, f"before the update, {TOKENS_THEN_SAMPLES}"),
-    "opd_reverse_kl": Name(surrogate.KL_TO_TEACHER, TOKENS_THEN_SAMPLES),
-}
-
 
 NAMES = Table(
     "slime",
     "slime",
     keys={
-        **{f"train/{key}": name for key, name in TRAIN_KEYS.items()},
-        **{f"rollout/{key}": name for key, name in ROLLOUT_KEYS.items()},
+        # backends/megatron_utils/loss.py, policy_loss_function, value_loss_function; model.py
+        **{
+            f"train/{key}": name
+            for key, name in {
+                "loss": Name(
+                    optimiser.LOSS, f"policy, entropy and KL terms, {TOKENS_THEN_SAMPLES}"
+                ),
+                "pg_loss": Name(policy.LOSS, TOKENS_THEN_SAMPLES),
+                "entropy_loss": Name(
+                    exploration.ENTROPY, f"the entropy itself, positive, {TOKENS_THEN_SAMPLES}"
+                ),
+                "pg_clipfrac": Name(
+                    policy.CLIP_FRACTION_EFFECTIVE,
+                    f"clipped loss above the plain one, {TOKENS_THEN_SAMPLES};"
+                    " CISPO counts capped weights",
+                ),
+                "ppo_kl": Name(
+                    policy.KL_SIGNED,
+                    f"k1, {TOKENS_THEN_SAMPLES}; 0 in the first step of each rollout",
+                    estimator="k1",
+                ),
+                "kl_loss": Name(
+                    policy.KL_TO_REFERENCE_PER_TOKEN,
+                    f"kl_loss_type, by default k1, {TOKENS_THEN_SAMPLES}",
+                ),
+                "train_rollout_logprob_abs_diff": Name(
+                    sampler.LOGP_DIFFERENCE_MEAN, TOKENS_THEN_SAMPLES
+                ),
+                "ois": Name(policy.RATIO, TOKENS_THEN_SAMPLES),
+                "tis": Name(sampler.RATIO_MEAN, f"before it is cut, {TOKENS_THEN_SAMPLES}"),
+                "tis_clipfrac": Name(sampler.RATIO_CLIPPED_SHARE, TOKENS_THEN_SAMPLES),
+                "tis_abs": Name(sampler.RATIO_DEVIATION, TOKENS_THEN_SAMPLES),
+                "opd_reverse_kl": Name(surrogate.KL_TO_TEACHER, TOKENS_THEN_SAMPLES),
+                "opsm_clipfrac": Name(surrogate.MASKED_SHARE, "sequences that are masked"),
+                "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
+                "lr-pg_0": Name(optimiser.LEARNING_RATE, "of the first parameter group"),
+                "global_batch_size": Name(progress.BATCH_SIZE, "samples of the optimiser step"),
+                "critic-value_loss": Name(
+                    value.LOSS, f"clipped squared error, not halved, {TOKENS_THEN_SAMPLES}"
+                ),
+                "critic-value_clipfrac": Name(
+                    value.CLIP_FRACTION, f"|V - V_old| > value_clip, {TOKENS_THEN_SAMPLES}"
+                ),
+                "critic-grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping"),
+                "critic-lr-pg_0": Name(
+                    optimiser.CRITIC_LEARNING_RATE, "of the first parameter group"
+                ),
+            }.items()
+        },
+        **{
+            f"rollout/{key}": name
+            # observability/train_metric_utils.py, log_rollout_data; rollout_metrics.py
+            for key, name in {
+                "raw_reward": Name(
+                    outcome.REWARD, f"{OVER_ROLLOUT_BATCH}, after the dynamic filter"
+                ),
+                "rewards": Name(
+                    reward.SHAPED, f"after the group's baseline and scaling, {OVER_ROLLOUT_BATCH}"
+                ),
+                "truncated": Name(
+                    language.TRUNCATED_SHARE,
+                    f"cut at rollout_max_response_len, {OVER_ROLLOUT_BATCH}",
+                ),
+                "truncated_ratio": Name(
+                    language.TRUNCATED_SHARE,
+                    f"cut at rollout_max_response_len, {OVER_ROLLOUT_BATCH}",
+                ),
+                "response_lengths": Name(
+                    language.LENGTH_MEAN, f"tool output included, {OVER_ROLLOUT_BATCH}"
+                ),
+                "response_len/mean": Name(
+                    language.LENGTH_MEAN, f"trained tokens alone, {OVER_ROLLOUT_BATCH}"
+                ),
+                "response_len/max": Name(language.LENGTH_MAX, "trained tokens alone"),
+                "response_len/min": Name(language.LENGTH_MIN, "trained tokens alone"),
+                "total_lengths": Name(rollouts.SEQUENCE_LENGTH_MEAN, OVER_ROLLOUT_BATCH),
+                "log_probs": Name(language.LOGPROBS, TOKENS_THEN_SAMPLES),
+                "ref_log_probs": Name(language.REF_LOGPROBS, TOKENS_THEN_SAMPLES),
+                "kl": Name(
+                    policy.KL_TO_REFERENCE_PER_TOKEN,
+                    "kl_loss_type, by default k1, mean over tokens, before the update;"
+                    " 0 where kl_coef is 0;"
+                    " with a critic up to v0.3.1 the shaped reward by mistake",
+                    zero_if_off=True,
+                ),
+                "advantages": Name(policy.ADVANTAGE_MEAN, TOKENS_THEN_SAMPLES),
+                "returns": Name(
+                    value.RETURN_MEAN,
+                    f"{TOKENS_THEN_SAMPLES}; without a critic the advantages once more",
+                ),
+                "values": Name(value.MEAN, TOKENS_THEN_SAMPLES),
+                "repetition_frac": Name(rollouts.REPETITION_SHARE, OVER_ROLLOUT_BATCH),
+                "entropy": Name(exploration.ENTROPY, f"before the update, {TOKENS_THEN_SAMPLES}"),
+                "opd_reverse_kl": Name(surrogate.KL_TO_TEACHER, TOKENS_THEN_SAMPLES),
+            }.items()
+        },
         "perf/wait_time_ratio": Name(throughput.WAIT_SHARE, "waiting for the rollout / step"),
         "perf/step_time": Name(throughput.STEP_TIME, "waiting for the rollout and training"),
         "perf/tokens_per_gpu_per_sec": Name(

@@ -22,11 +22,6 @@ from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 OVER_EPISODES = "mean over episodes"
 SHARE_OF_GROUPS = "share of the batch's groups; a group is good at a reward of 0.5"
-# metric_util.py, _compute_trajectory_metrics, _compute_by_group_metrics: no parts of a reward
-UNREWARDED_KEYS = (
-    "reward|ac_tokens_per_turn|ob_tokens_per_turn|ac_tokens_per_trajectory|ob_tokens_per_trajectory"
-    "|turns_per_episode|total_\\w+|by_group|by_episode|correct"
-)
 
 TRAINING = {
     "env/all/reward/total": Name(outcome.REWARD, f"sum over an episode's turns, {OVER_EPISODES}"),
@@ -75,8 +70,11 @@ NAMES = Table(
     "Tinker cookbook",
     keys=TRAINING,
     families=(
+        # metric_util.py, _compute_(trajectory|by_group)_metrics: these are no parts of a reward
         Family(
-            rf"env/all/((?!(?:{UNREWARDED_KEYS})(?:/|$))[^/]+)",
+            r"env/all/((?!(?:reward|ac_tokens_per_turn|ob_tokens_per_turn|ac_tokens_per_trajectory"
+            r"|ob_tokens_per_trajectory|turns_per_episode|total_\w+|by_group|by_episode|correct)"
+            r"(?:/|$))[^/]+)",
             Name(reward.COMPONENT, OVER_EPISODES),
         ),
         Family(

@@ -49,7 +49,6 @@ VALIDATION_TASK = Name(
 )
 DROPPED_ROLLOUTS = Name(rollouts.DROPPED, "since the start, fully asynchronous trainer")
 AT_MARK = r"(?:@|_at_)"  # MLflow takes no "@"
-ESTIMATE = rf"(?:mean{AT_MARK}\d+|(?:best|maj){AT_MARK}\d+/mean)"
 
 NAMES = Table(
     "verl",
@@ -217,7 +216,10 @@ NAMES = Table(
         "trainer/idle_ratio": Name(throughput.WAIT_SHARE, "waiting for samples / step"),
     },
     families=(
-        Family(rf"val-(?:core|aux)/(.+/{ESTIMATE})", VALIDATION_TASK),
+        Family(
+            rf"val-(?:core|aux)/(.+/(?:mean{AT_MARK}\d+|(?:best|maj){AT_MARK}\d+/mean))",
+            VALIDATION_TASK,
+        ),
         Family(r"(?:val/)?test_score/(.+)", VALIDATION_TASK),  # before 0.4
         Family(
             r"(?:timing_s|timing)/(.+)", Name(throughput.PHASE_TIME, "seconds of one training step")

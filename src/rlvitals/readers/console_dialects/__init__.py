@@ -22,6 +22,7 @@ DIALECT_FILES = (
     "rsl_rl",
     "dicts",
     "nemo_reports",
+    "iteration_reports",
     "recent_stats",
     "keras_rl",
     "a2c_ppo_acktr",

@@ -20,7 +20,6 @@ from rlvitals.readers.formats.columns import to_step
 EDGE, BOX_SIDE = "│", "|"
 DONE = re.compile(r"Train step (\d{1,15})/(\d{1,15}) done\.")
 BOX_STEPS = ("time/total_timesteps", "total_timesteps", "total timesteps", "TimestepsSoFar")
-BOX_STEP_UNITS = {"Epoch": "epochs", "nupdates": "updates", "EpisodesSoFar": "episodes"}
 
 
 @dataclass(slots=True)
@@ -81,7 +80,8 @@ class Boxes:
         step = to_step(pairs.pop(key)) if key else None
         if step is not None and pairs and _is_training(pairs):
             unit = "environment steps" if key in BOX_STEPS or key == "steps" else ""
-            unit = unit or BOX_STEP_UNITS.get(key, "") or column_guess.step_unit(key)
+            units = {"Epoch": "epochs", "nupdates": "updates", "EpisodesSoFar": "episodes"}
+            unit = unit or units.get(key, "") or column_guess.step_unit(key)
             page.add(step, pairs.items(), unit)
 
     def _grid(self, page: Page, text: str) -> None:

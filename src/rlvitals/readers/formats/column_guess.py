@@ -32,6 +32,14 @@ ENVIRONMENT_STEPS = (
     "totalenvinteracts",
     "total_env_interacts",
     "time_steps",
+    "timestepssofar",  # Baselines' PPO1 and TRPO
+    "totalenvsteps",  # garage
+    "num_steps_total",  # rlkit
+    "number_of_env_steps_total",
+    "total_timestep",  # softlearning
+    "t_env",  # PyMARL
+    "agent_steps",  # PufferLib
+    "cumulative_timesteps",  # rlgym-ppo
 )
 PLAIN_STEPS = (
     "step",
@@ -54,7 +62,7 @@ ITERATION_STEPS = ("iteration", "iterations", "iter", "training_iteration", "itr
 EPOCH_STEPS = ("epoch", "epochs")
 EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "episode_number", "ep",
                  "ep_num", "game", "games", "num_games", "match", "matches", "trajectory", "trial",
-                 "trials", "lap")  # fmt: skip
+                 "trials", "lap", "episodessofar")  # fmt: skip
 GENERATION_STEPS = ("generation", "generations", "gen")  # of an evolution strategy
 STEP_NAMES = (
     *ENVIRONMENT_STEPS,
@@ -65,6 +73,7 @@ STEP_NAMES = (
     *EPISODE_STEPS,
     *GENERATION_STEPS,
     *("round", "rounds", "cycle", "season", "batch"),
+    "num_steps",  # Brax; of others a setting, or the steps of an episode
 )
 STEP_UNITS = {
     # CleanRL and its kin count environment steps as global_step, Lightning updates.
@@ -74,6 +83,8 @@ STEP_UNITS = {
     **dict.fromkeys(EPOCH_STEPS, "epochs"),
     **dict.fromkeys(EPISODE_STEPS, "episodes"),
     **dict.fromkeys(GENERATION_STEPS, "generations"),
+    **dict.fromkeys(("agent_steps", "cumulative_timesteps"), "agent steps"),
+    "num_steps": "environment steps",
 }
 # A table with one of these words in a column's name is a training log, step or no step.
 MEASURE_NAME = re.compile(
@@ -106,12 +117,15 @@ def _by_rank(names: Iterable[str], ranks: tuple[str, ...]) -> list[str]:
 
 def step_keys(names: Iterable[str]) -> list[str]:
     """Return the step-like names, the most trusted first."""
+    names = [*names]
     keys = _by_rank(names, STEP_NAMES)
-    if any(normalise_name(name) in EPISODE_STEPS for name in keys):
+    is_pfrl = {"steps", "episodes", "elapsed", "mean", "median", "stdev"} <= {*names}
+    if not is_pfrl and any(normalise_name(name) in EPISODE_STEPS for name in keys):
         # Beside an episode's number these are its length.
         keys.sort(
             key=lambda name: (
-                normalise_name(name) in ("steps", "timesteps", "timestep", "frames", "num_frames")
+                normalise_name(name)
+                in ("steps", "timesteps", "timestep", "frames", "num_frames", "num_steps")
             )
         )
     return keys

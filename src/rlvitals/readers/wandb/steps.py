@@ -34,6 +34,10 @@ STEP_COLUMN_UNITS = {
     "total_env_steps": "environment steps",
     "env_steps": "environment steps",
     "env_step": "environment steps",
+    "train/env_steps": "environment steps",  # Sample Factory
+    "Cumulative Timesteps": "agent steps",  # rlgym-ppo
+    "agent_steps": "agent steps",  # PufferLib, before 2.0 below "0verview/"
+    "0verview/agent_steps": "agent steps",
     "total_steps": "steps",
     "training_step": "steps",
     "train_step": "steps",
