@@ -30,6 +30,7 @@ def test_two_runs_of_a_program_are_uploaded_to_urls_of_their_own(cloud, tmp_path
     )  # fmt: skip
     entries = run_index.read(ObjectStore(cloud))
     assert {name: entry["step"] for name, entry in entries.items()} == {"walk": 9, "walk-2": 19}
+    assert len(run_index.search(entries, "lr<1e-2", "newest", None)) == 2
 
 
 def test_a_training_is_told_where_to_upload_to(monkeypatch):
