@@ -114,7 +114,7 @@ def measure_page(folder: Path) -> None:
 
     record(folder / "runs" / "run-0", 1_000, 1e-3)
     with TestClient(
-        build(folder / "runs", settings.load(folder)), base_url="http://127.0.0.1"
+        build([folder / "runs"], settings.load(folder)), base_url="http://127.0.0.1"
     ) as client:
         for name in ("first", "again"):
             with measured(f"page of a run of {METRICS} metrics, {name}"):

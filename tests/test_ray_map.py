@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlvitals.cli import main
+from rlvitals.diagnosis import ray_map as ray_map_module
 from rlvitals.diagnosis.ray_map import ray_map
 from rlvitals.errors import UsageError
 
@@ -41,6 +42,19 @@ def two_cores(ray):
 
 
 @pytest.fixture
+def handed_over(monkeypatch):
+    """Count the arguments that are handed to Ray."""
+    counts, real = [], ray_map_module._map_chunks
+
+    def count(ray, function, requests, size):
+        counts.append(len(requests))
+        return real(ray, function, requests, size)
+
+    monkeypatch.setattr(ray_map_module, "_map_chunks", count)
+    return counts
+
+
+@pytest.fixture
 def runs(tmp_path):
     """Nine runs: two shipped ones, four times, and one that cannot be read."""
     for number in range(4):
@@ -70,7 +84,7 @@ def process_of(_):
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("two_cores")
-def test_the_answers_are_those_of_a_single_process(runs, capsys, monkeypatch):
+def test_the_answers_are_those_of_a_single_process(runs, handed_over, capsys, monkeypatch):
     monkeypatch.chdir(runs.parent)  # a relative path means the same to the workers
     for command in ("diagnose", "triage", "compare"):
         arguments = [command, runs.name, "--json", "--finished", "--now", "2026-01-31"]
@@ -79,6 +93,7 @@ def test_the_answers_are_those_of_a_single_process(runs, capsys, monkeypatch):
         assert main([*arguments, "--ray"]) == code
         assert capsys.readouterr().out == alone.out
         assert len(alone.out) > 500
+    assert handed_over == [8, 8, 8]
 
 
 @pytest.mark.soak
@@ -107,7 +122,7 @@ def test_what_a_worker_does_not_see_is_computed_by_the_process_that_asks(tmp_pat
 
 @pytest.mark.soak
 def test_machines_that_are_lost_midway_cost_no_answer_of_a_diagnosis(
-    ray, runs, capsys, monkeypatch
+    ray, runs, handed_over, capsys, monkeypatch
 ):
     """Six machines; one dies after the first answers, another after more of them."""
     from ray.cluster_utils import Cluster
@@ -133,6 +148,7 @@ def test_machines_that_are_lost_midway_cost_no_answer_of_a_diagnosis(
         ray.init(cluster.address, log_to_driver=False)
         assert main([*arguments, "--ray"]) == code
         assert len(machines) == 3
+        assert handed_over == [44]
         printed = capsys.readouterr().out
         assert printed[-len(alone) :] == alone  # before it, the words of Ray's own processes
     finally:
@@ -148,3 +164,14 @@ def test_no_cluster_at_an_address_is_an_error(ray, monkeypatch):
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(UsageError, match="no Ray cluster: Could not find"):
         list(ray_map(abs, [1], "auto"))
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("two_cores")
+def test_the_score_of_the_faults_is_that_of_a_single_process(handed_over, capsys):
+    arguments = ["faults", "score", "--tier", "2", "--split", "dev", "--json"]
+    assert main([*arguments, "--jobs", "1"]) == 0
+    alone = capsys.readouterr().out
+    assert main([*arguments, "--ray"]) == 0
+    assert capsys.readouterr().out == alone
+    assert sum(handed_over) > 100

@@ -274,7 +274,10 @@ def test_checkpoints_leave_the_spool_once_the_bucket_has_them(tmp_path, monkeypa
         if not is_cut:
             assert moment > 10
             assert not [path for path in copy.rglob("*") if "checkpoint" in path.name]
-            assert call("restore", store.url, "-o", tmp_path / "restored")[0] == 0
+            code, out, _ = call("restore", store.url, "-o", tmp_path / "restored")
+            assert code == 0
+            assert "its rows are not restored" in out
+            assert "manifests/" not in out  # an upload's own objects are nothing foreign
             model = tmp_path / "restored" / "checkpoint-30" / "model.bin"
             assert model.read_bytes() == bytes([30]) * 300
             return

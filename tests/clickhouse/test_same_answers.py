@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rlvitals
-from rlvitals.cli import main
+from rlvitals.cli import index_runs, main
 from rlvitals.errors import UsageError
 from rlvitals.storage.blocks import Writer
 from rlvitals.storage.index import Index
@@ -303,3 +304,51 @@ def test_the_commands_ask_the_engine(url, root, capsys):
     assert json.loads(capsys.readouterr().out) == [{"key": "loss", "value": 39 / 7}]
     for statement in ("drop table points", "select 1 settings readonly = 0"):
         assert main(["sql", url, statement]) == 2
+
+
+def test_follow_inserts_what_a_live_run_logs(url, root, capsys, monkeypatch):
+    """A round each time that the command would sleep; the last is cut by Ctrl-C."""
+    random_indexes.write(root, {"a": {**RUN, "attempts": [points_of(9)]}})
+    new_store(url, root.resolve()).__exit__(None, None, None)
+    pauses = []
+
+    def log_meanwhile(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+        grow(root / "a", [points_of(len(pauses))])
+
+    monkeypatch.setattr(index_runs.time, "sleep", log_meanwhile)
+    assert main(["index", str(root), "--to", url, "--follow", "--every", "7"]) == 130
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split(", ")[1] for line in printed] == ["9 points", "1 point", "2 points"]
+    assert pauses == [7.0, 7.0, 7.0]
+    with Index(root) as index, RunStore(url) as store:
+        index.refresh()
+        assert_same(index, store)
+
+
+def test_a_page_is_filtered_and_drawn_from_the_engine(url, root):
+    from starlette.testclient import TestClient
+
+    from rlvitals import settings as options
+    from rlvitals.server.app import build
+
+    random_indexes.write(root, {name: {**RUN, "attempts": [points_of(40)]} for name in "ab"})
+    with Index(root) as index, new_store(url, root) as store:
+        index.refresh()
+        fill.Filler(index, store).fill()
+        shutil.rmtree(root / "b")  # what is not in its folder any more can only come from there
+        app = build([root], options.load(root), store=store)
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+
+            def count(words):
+                return client.get("/api/runs", params={"search": words}).json()["total"]
+
+            deadline = time.monotonic() + 60.0
+            while count("") < 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert (count("lr<1"), count("lr>1")) == (2, 0)
+            plot = {"key": "a", "metric": "loss", "width": 800}
+            assert client.get("/api/pixels", params=plot).json()["count"] == 40

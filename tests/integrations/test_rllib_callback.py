@@ -1,4 +1,4 @@
-"""RLlib's PPO, trained by hand and by Tune. Ray is no part of the development set: 200 MB."""
+"""RLlib's PPO, trained by hand and by Tune: in `make soak`, whose packages have Ray."""
 
 import json
 
@@ -7,9 +7,9 @@ from recorded import Recorded
 
 from rlvitals.cli import main
 
-pytest.importorskip("ray", reason="needs Ray: pip install 'ray[rllib]'")
-pytest.importorskip("ray.rllib", reason="needs RLlib: pip install 'ray[rllib]'")
-pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
+pytest.importorskip("ray", reason="needs Ray: pip install 'rlvitals[soak]'")
+pytest.importorskip("ray.rllib", reason="needs RLlib: pip install 'rlvitals[soak]'")
+pytestmark = [pytest.mark.soak, pytest.mark.filterwarnings("ignore", "error:::rlvitals")]
 
 
 @pytest.fixture(scope="module")

@@ -82,6 +82,16 @@ def test_the_job_of_a_scheduler_is_listed_and_found(root, capsys):
     assert fleet_line.from_index(entry).job == entry.job
 
 
+def test_settings_that_arrive_after_the_start_are_searched(tmp_path):
+    """Those of a captured tracker do: the run begins before its configuration is known."""
+    with rlvitals.start(tmp_path / "a", settings={"net": {"width": 64}, "lr": 1.0}) as run:
+        run.update_settings({"net": {"depth": 2}, "lr": 1e-3})
+    with Index(tmp_path) as index:
+        index.refresh()
+        for words, count in (("lr<1e-2", 1), ("lr=1", 0), ("net/depth=2 net/width=64", 1)):
+            assert len(index.search(words)) == count, words
+
+
 def test_settings_that_are_called_like_a_job_are_none(root):
     record(root / "d", settings={"Job/scheduler": "x", "Job/id": 3, "job": {"id": 3}})
     with Index(root) as index:

@@ -9,11 +9,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+import yaml
+
 from rlvitals.cli import main
 from rlvitals.storage.run_query import job_text
 from rlvitals.tracking import environment
 
-TRAIN = Path(__file__).resolve().parents[2] / "examples" / "slurm" / "train.py"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TRAIN = EXAMPLES / "slurm" / "train.py"
 SLURM = {
     "SLURM_JOB_ID": "4242", "SLURM_ARRAY_JOB_ID": "4240", "SLURM_ARRAY_TASK_ID": "2",
     "SLURMD_NODENAME": "node7",
@@ -97,3 +101,47 @@ def test_a_requeued_job_resumes_from_its_newest_checkpoint(tmp_path, capsys):
     assert second.splitlines()[-1] == complete.splitlines()[-1]  # as if it had not been stopped
     assert main(["status", str(run), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["job"] == "Slurm job 4240_2 on node7, restart 1"
+
+
+STUBS = {
+    # It ends as train.py does at SIGTERM: it saves, then exits with code 143.
+    "srun": "trap 'sleep 0.2; echo saved; exit 143' TERM; echo begun; while :; do sleep 0.1; done",
+    "scontrol": 'echo "$@"',
+}
+
+
+@pytest.mark.parametrize("stopped", [True, False], ids=["time limit", "done"])
+def test_the_script_of_slurm_queues_a_stopped_task_again_once_it_has_saved(stopped, tmp_path):
+    for name, text in STUBS.items():
+        body = text if stopped or name != "srun" else "echo done"
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    variables = {**os.environ, **SLURM, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    job = subprocess.Popen(
+        ["bash", EXAMPLES / "slurm" / "train.sbatch"], env=variables, cwd=tmp_path,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    lines = [job.stdout.readline()]
+    if stopped:
+        time.sleep(0.3)  # the trap is set after srun has begun
+        job.send_signal(signal.SIGTERM)
+    printed, _ = job.communicate(timeout=60)
+    lines += printed.splitlines(keepends=True)
+    assert job.returncode == (143 if stopped else 0)
+    expected = ["begun", "saved", "requeue 4240_2"] if stopped else ["done"]
+    assert [line.strip() for line in lines] == expected
+
+
+def test_the_job_of_kubernetes_gives_the_container_what_is_read():
+    job = yaml.safe_load((EXAMPLES / "kubernetes" / "job.yaml").read_text())
+    assert job["spec"]["completionMode"] == "Indexed"
+    template = job["spec"]["template"]["spec"]
+    assert template["restartPolicy"] == "Never"  # a failed pod is replaced, and resumes
+    (container,) = template["containers"]
+    pod = {entry["name"]: "given" for entry in container["env"]}
+    pod |= {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "2"}
+    assert environment.job(pod) == {
+        "scheduler": "Kubernetes", "id": "given", "array_index": "2", "node": "given",
+    }  # fmt: skip
+    assert "train.py /runs/train-$JOB_COMPLETION_INDEX" in container["command"][-1]
+    assert container["volumeMounts"][0]["mountPath"] == "/runs"

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rlvitals.bucket import run_index, spool_files, uploader
-from rlvitals.bucket.node_manifest import ATTEMPTS, BEATS, MANIFESTS, SEGMENTS
+from rlvitals.bucket.node_manifest import upload_prefixes
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.bucket.uploader import Uploader
 from rlvitals.checkpoints import naming
@@ -130,8 +130,7 @@ class Mirror:
 
     def _sync(self) -> None:
         try:
-            rows = MANIFESTS, SEGMENTS, ATTEMPTS, BEATS, "probes/"  # all that an upload writes
-            remote = open_url(self.url, {})
+            remote, rows = open_url(self.url, {}), upload_prefixes()
             result = sync_run(self.folder, remote, logs=False, mirror_prefixes=rows)
             if result.failed:
                 self.error = f"checkpoints: {'; '.join(result.failed)}"

@@ -31,6 +31,11 @@ RANK_FILE = re.compile(r"(?P<before>blocks/|life/)(?P<attempt>\d+)(?P<after>-\d+
 ROLLOUT_FILE = re.compile(r"(?P<before>rollouts/)(?P<attempt>\d+)(?P<after>-\d+-\d+\.jsonl\.zst)")
 
 
+def upload_prefixes() -> tuple[str, ...]:
+    """Return the beginnings of the names of all that an upload writes below a run's URL."""
+    return MANIFESTS, SEGMENTS, ATTEMPTS, BEATS, "probes/"
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Bytes of a file and where they lie: in a segment, from an offset on."""

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 from rlvitals.bucket.store_dialects import Conflict, dialect_of, store_time
+from rlvitals.checkpoints.transfer.copy_files import RetryPolicy
 from rlvitals.checkpoints.transfer.fsspec_remote import SCHEME_PACKAGES
 from rlvitals.checkpoints.transfer.s3_session import s3_session
 from rlvitals.checkpoints.transfer.timeouts import call_within
@@ -65,11 +66,16 @@ class ObjectStore:
     Errors are those of the back-end; FileNotFoundError is its word for a missing object.
     """
 
-    def __init__(self, url: str, seconds: float = 60.0) -> None:
-        """Connect. Raises UsageError for no URL, VitalsError without the store's package."""
+    def __init__(self, url: str, seconds: float = 60.0, tries: int = 1) -> None:
+        """Connect. Raises UsageError for no URL, VitalsError without the store's package.
+
+        `tries`: of a request that reads, which a store may refuse for its load. An upload has
+        pauses of its own.
+        """
         self.url, self.name = url.rstrip("/"), redact.text(url)
         self.cost = Cost()
         self._seconds = seconds
+        self._patience = RetryPolicy(tries=tries, first=0.25)
         self._files: Any = None
         self._root = ""
         self._scheme = url.partition(":")[0]
@@ -175,7 +181,9 @@ class ObjectStore:
         end = None if size is None else start + size
         # Without a start s3fs asks for the size first.
         data = bytes(
-            self._call(lambda files: files.cat_file(self._path(name), start=start, end=end))
+            self._call_patiently(
+                lambda files: files.cat_file(self._path(name), start=start, end=end)
+            )
         )
         self.cost.gets += 1
         self.cost.received += len(data)
@@ -186,11 +194,8 @@ class ObjectStore:
         result: dict[str, bytes] = {}
         for first in range(0, len(names), PARALLEL_READS):
             batch = names[first : first + PARALLEL_READS]
-            for name, data in zip(batch, self._cat(batch), strict=True):
-                if isinstance(data, bytes):
-                    result[name] = data
-                elif not isinstance(data, FileNotFoundError):
-                    raise data
+            pairs = zip(batch, self._cat(batch), strict=True)
+            result.update((name, data) for name, data in pairs if isinstance(data, bytes))
         return result
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> "list[bytes]":
@@ -209,16 +214,37 @@ class ObjectStore:
         return result
 
     def _cat(
-        self, names: Sequence[str], starts: "int | list[int]" = 0, ends: "list[int] | None" = None
-    ) -> "list[bytes | Exception]":
-        # Not `cat`, which looks for wildcards in a listing that it has kept.
+        self,
+        names: Sequence[str],
+        starts: "Sequence[int] | None" = None,
+        ends: "Sequence[int] | None" = None,
+    ) -> "list[bytes | FileNotFoundError]":
+        """Return parts of objects, of each the error where it is gone."""
         paths = [self._path(name) for name in names]
-        answers: list[bytes | Exception] = self._call(
-            lambda files: files.cat_ranges(paths, starts, ends, on_error="return")
-        )
+        answers: dict[int, bytes | FileNotFoundError] = {}
+
+        def ask() -> None:
+            """Ask for what was not answered yet."""
+            numbers = [number for number in range(len(paths)) if number not in answers]
+            # Not `cat`, which looks for wildcards in a listing that it has kept.
+            results = self._call(
+                lambda files: files.cat_ranges(
+                    [paths[number] for number in numbers],
+                    [starts[number] if starts else 0 for number in numbers],
+                    [ends[number] if ends else None for number in numbers],
+                    on_error="return",
+                )
+            )
+            pairs = list(zip(numbers, results, strict=True))
+            answers.update(pair for pair in pairs if isinstance(pair[1], bytes | FileNotFoundError))
+            for number, result in pairs:
+                if number not in answers:
+                    raise result
+
+        self._patience.call(ask)
         self.cost.gets += len(paths)
-        self.cost.received += sum(len(data) for data in answers if isinstance(data, bytes))
-        return answers
+        self.cost.received += sum(len(data) for data in answers.values() if isinstance(data, bytes))
+        return [answers[number] for number in range(len(paths))]
 
     def clock(self) -> float:
         """Return the time by the store's clock; by this machine's where the store tells none."""
@@ -226,14 +252,14 @@ class ObjectStore:
         if dialect is None:
             return clock.time()
         self.cost.gets += 1
-        answer = self._call(lambda files: store_time(dialect, files, self._path("")))
+        answer = self._call_patiently(lambda files: store_time(dialect, files, self._path("")))
         return clock.time() if answer is None else answer
 
     def list_folders(self) -> "list[str]":
         """List the names that have objects below them, by name: one request for 1,000 names."""
         self.cost.puts += 1
         try:
-            details = self._call(lambda files: files.ls(self._path(""), detail=True))
+            details = self._call_patiently(lambda files: files.ls(self._path(""), detail=True))
         except FileNotFoundError:
             return []
         self.cost.puts += len(details) // 1000
@@ -249,7 +275,7 @@ class ObjectStore:
             path, _, name = path.rpartition("/")
             options = {"prefix": f"{name}/"}
         try:
-            details_by_path = self._call(partial(_find, path=path, **options))
+            details_by_path = self._call_patiently(partial(_find, path=path, **options))
         except FileNotFoundError:
             return []
         start = len(self._root) + 1
@@ -268,6 +294,9 @@ class ObjectStore:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+    def _call_patiently(self, call: Callable[[Any], ResultT]) -> ResultT:
+        return self._patience.call(lambda: self._call(call))
 
     def _call(self, call: Callable[[Any], ResultT]) -> ResultT:
         if self._files is None:

@@ -32,6 +32,7 @@ from rlvitals.storage.run_folder import (
     read_about,
 )
 from rlvitals.storage.run_query import Indexed
+from rlvitals.storage.setting_cells import apply_changes
 from rlvitals.storage.typed import Fields
 
 INDEX_FOLDER = ".rlvitals/"
@@ -79,7 +80,7 @@ class RunEntry:
                 self._step, self._time = int(rows.steps[-1]), float(rows.times[-1])
 
     def _entry(self, *, has_ended: bool, sequence: int) -> dict[str, object]:
-        run_info = read_about(self._folder / RUN_FILE)
+        run_info = apply_changes(read_about(self._folder / RUN_FILE), _read_events(self._folder))
         status = read_status(self._folder) if has_ended else "running"
         # JSON has no NaN: a value that is none is left out.
         values = {key: value for key, value in self._values.items() if isfinite(value)}
@@ -221,11 +222,16 @@ def _decode(data: bytes) -> dict[str, dict[str, Any]]:
 
 def read_status(folder: Path) -> str:
     """Return how the newest attempt ended by its events; "stopped" where none says."""
-    try:
-        history = events.read(folder / EVENTS_FILE).events
-    except (OSError, UnreadableLog):
-        return "stopped"
     statuses: Iterator[object] = (
-        event.facts.get("status") for event in reversed(history) if event.kind == "finish"
+        event.facts.get("status")
+        for event in reversed(_read_events(folder))
+        if event.kind == "finish"
     )
     return str(next(statuses, None) or "stopped")
+
+
+def _read_events(folder: Path) -> tuple[events.Event, ...]:
+    try:
+        return events.read(folder / EVENTS_FILE).events
+    except (OSError, UnreadableLog):
+        return ()

@@ -150,6 +150,10 @@ def join(source: Source, **facts: Any) -> Share | None:
             return None
         folder = _folders.get(source) or _claim(Path(os.environ[FOLDER_VARIABLE]))
         printed.stop()
+        # Each run of the program has a URL of its own, as it has a folder.
+        suffix = folder.name.removeprefix(Path(os.environ[FOLDER_VARIABLE]).name)
+        if url := os.environ.get("RLVITALS_RECORDING_MIRROR", "").rstrip("/"):
+            facts["mirror"] = f"{url}{suffix}"
         run = start(folder, strict=False, **{k: v for k, v in facts.items() if v})
         _folders[source] = folder
         return share(run, source)

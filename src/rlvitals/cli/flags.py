@@ -107,6 +107,31 @@ def add_ray(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def upload_variables(url: str | None) -> dict[str, str]:
+    """Return the variables that let a program upload what it records. Raises UsageError.
+
+    `url` is that of `--mirror`; without one there are none.
+    """
+    if not url:
+        return {}
+    if not is_url(url):
+        raise UsageError(f"no URL: {url}", where="--mirror", hint="s3://bucket/runs/my_run")
+    return {"RLVITALS_RECORDING_MIRROR": url}
+
+
+def local_folder(text: str) -> Path:
+    """Return the folder to record into. Raises UsageError for a URL."""
+    if is_url(text):
+        hint = f"--mirror {text} uploads the folder while it is recorded"
+        raise UsageError("a run is recorded into a folder of this machine", where=text, hint=hint)
+    return Path(text)
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text has the form of a URL."""
+    return re.match(r"\w+://.", text) is not None
+
+
 def add_alerts(parser: ArgumentParser) -> None:
     """Add `--alerts`, `--alert` and `--alert-when`."""
     parser.add_argument(

@@ -46,15 +46,17 @@ def add_destination(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Restore the run and print the next step."""
+    from rlvitals.bucket.node_manifest import upload_prefixes
     from rlvitals.checkpoints.transfer.backup_target import open_target
     from rlvitals.checkpoints.transfer.restore import restore
     from rlvitals.errors import VitalsError
 
-    source = open_target(args.target)
+    source, rows = open_target(args.target), upload_prefixes()
     try:
         result = restore(
-            source, args.output, force=args.force, tell=lambda text: print(f"  {text}", flush=True)
-        )
+            source, args.output, force=args.force,
+            tell=lambda text: print(f"  {text}", flush=True), mirror_prefixes=rows,
+        )  # fmt: skip
     except OSError as error:
         raise VitalsError(
             f"not restored: {error.strerror or error}",

@@ -8,7 +8,8 @@ substitutes that need no account, no network and no installation. Of a training 
 them, what it prints is recorded.
 
 The folder is printed on stderr at the start, and the verdict at the end. A second run of the same
-program is recorded into FOLDER-2, and so on; ranks of one launch share a folder.
+program is recorded into FOLDER-2, and so on; ranks of one launch share a folder. With --mirror the
+folder is uploaded to a bucket while it is recorded, FOLDER-2 to URL-2.
 
 exit code: that of the command
            2  wrong usage, or the command cannot be started
@@ -19,6 +20,7 @@ examples:
   rlvitals run -- python ppo.py --seed 1
   rlvitals run -o runs/seed-1 -- torchrun --nproc-per-node 2 train.py
   rlvitals run --instead -- python -m verl.trainer.main_ppo trainer.logger=wandb
+  rlvitals run --mirror s3://bucket/runs/seed-1 -- python ppo.py --seed 1
 """
 
 import os
@@ -34,6 +36,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rlvitals.cli import flags
 from rlvitals.cli.command import Command, diagnose_command
 from rlvitals.errors import UsageError, VitalsError, harmless
 
@@ -59,10 +62,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=flags.local_folder,
         metavar="FOLDER",
         help="the run folder (default: runs/ and the script's name with the time)",
     )
+    flags.add_option(parser, "recording", "mirror")
     parser.add_argument(
         "command_words",
         nargs=REMAINDER,
@@ -79,13 +83,14 @@ def run(args: Namespace) -> int:
     if not arguments:
         raise UsageError("which command?", hint="rlvitals run -- python train.py")
     command.check(arguments)
+    variables = os.environ | flags.upload_variables(args.mirror)
     folder = args.output or Path("runs", _default_name(arguments))
     path = harmless(shlex.quote(os.path.relpath(folder)))
     sys.stderr.write(f"rlvitals: recording into {path}; to watch: rlvitals follow {path}\n")
     sys.stderr.flush()
     # A process that the command leaves behind may still claim a folder as this one is removed.
     with TemporaryDirectory(prefix="rlvitals-run-", ignore_cleanup_errors=True) as claims:
-        environ = command.environment(args.mode, folder, Path(claims), os.environ)
+        environ = command.environment(args.mode, folder, Path(claims), variables)
         code = command.run(arguments, environ)
         folders = run_folders.read_claims(Path(claims))
     if folders:  # a process that began later may have printed
@@ -93,11 +98,11 @@ def run(args: Namespace) -> int:
     elif _has_numbers(printed.file_in(folder)):
         folders = [folder]
         # A person's own stop is no failure.
-        file = printed.file_in(folder)
         if code not in {-signal.SIGINT, -signal.SIGTERM, 130, 143}:
-            with suppress(OSError), file.open("a", encoding="utf-8") as lines:
+            with suppress(OSError), printed.file_in(folder).open("a", encoding="utf-8") as lines:
                 lines.write(f"rlvitals: the command ended with exit code {code}\n")
-        sys.stderr.write(f"rlvitals: no tracker was called: {path} holds what was printed\n")
+        end = ", and is not uploaded" if args.mirror else ""
+        sys.stderr.write(f"rlvitals: no tracker was called: {path} holds what was printed{end}\n")
     else:
         sys.stderr.write(
             "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "

@@ -145,7 +145,7 @@ def _list_bucket(url: str, args: Namespace) -> int:
     from rlvitals.bucket.object_store import ObjectStore
     from rlvitals.hosted.remote_files import naming_errors
 
-    store = ObjectStore(url)
+    store = ObjectStore(url, tries=5)
     with naming_errors(url):
         entries, name_count = run_index.read(store), 0
         if not entries:

@@ -21,10 +21,12 @@ examples:
   rlvitals train ppo --help
 """
 
+import os
 from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlvitals.cli import flags
 from rlvitals.cli.command import EXIT_PROBLEM, Command
 from rlvitals.cli.program import Parser, print_error
 
@@ -47,6 +49,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Train with the settings from the flags."""
     trainer, options = read(args.algorithm, args.options)
+    upload = flags.upload_variables(options["mirror"])
+    flags.local_folder(next(options[key] for key in options if key.endswith(".output_dir")) or "")
     config = trainer.configure(args.algorithm, options)
     if options["write_config"]:
         from rlvitals.trainers import schema
@@ -64,6 +68,7 @@ def run(args: Namespace) -> int:
     from rlvitals.errors import UsageError, VitalsError
     from rlvitals.trainers.signal_handlers import Terminated
 
+    os.environ.update(upload)  # of its processes, too
     try:
         result = trainer.train(config, options)
     except Terminated as signal:
@@ -128,6 +133,7 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
         action="store_true",
         help="end with an error where there is no checkpoint to resume from",
     )
+    flags.add_option(parser, "recording", "mirror")
     trainer.add_flags(parser, algorithm, options)
     return parser
 

@@ -49,7 +49,7 @@ def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
     from rlvitals.bucket import download, root_copy  # noqa: PLC0415 - loads numpy
     from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
 
-    store = ObjectStore(url)
+    store = ObjectStore(url, tries=5)
     with naming_errors(url):
         return download.download(store, folder) or root_copy.copy_root(store, folder, show)
 
@@ -75,7 +75,7 @@ def _copy_unlisted_runs(url: str, folder: Path, names: Iterable[str], show: Show
 
     runs = root_copy.find_folders(names)
     if runs:
-        root_copy.copy_runs(ObjectStore(url), folder, runs, show)
+        root_copy.copy_runs(ObjectStore(url, tries=5), folder, runs, show)
     return bool(runs)
 
 

@@ -34,10 +34,10 @@ from rlvitals.storage.run_query import (
     check_sort,
 )
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
-from rlvitals.storage.setting_cells import job_of_cells, setting_cells
+from rlvitals.storage.setting_cells import apply_changes, job_of_cells, setting_cells
 
 INDEX_FILE = ".rlvitals.index"
-INDEX_VERSION = 6  # of the tables: another one is made again
+INDEX_VERSION = 7  # of the tables: another one is made again
 INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
@@ -217,8 +217,12 @@ class Index(RunQuery):
         else:
             problem = ""
         newest = tail_index.newest_row(folder) or (None, None)
-        info = replace(info, name=info.name or folder.name)
-        state = (len(info.attempts), _status(folder, info), *newest)
+        try:
+            history = events.read(folder / EVENTS_FILE).events
+        except (OSError, UnreadableLog):
+            history = ()
+        info = apply_changes(replace(info, name=info.name or folder.name), history)
+        state = (len(info.attempts), _status(folder, info, history), *newest)
         self._insert(path, mark, info, state, problem)
 
     def add_entry(self, path: str, info: About, state: tuple[object, ...]) -> None:
@@ -345,14 +349,10 @@ def _fingerprint(folder: Path) -> str:
     return "; ".join(states)
 
 
-def _status(folder: Path, info: About) -> str:
+def _status(folder: Path, info: About, history: Sequence[events.Event]) -> str:
     if tail_index.has_writer(folder):
         return "running"
     newest = max((attempt.number for attempt in info.attempts), default=1)
-    try:
-        history = events.read(folder / EVENTS_FILE).events
-    except OSError:
-        history = ()
     statuses = [
         str(event.facts.get("status") or ("failed" if _is_failure(event) else "finished"))
         for event in history

@@ -5,7 +5,9 @@ The scheduler's job and the seed stand among them, so that `job/id=7` and `seed=
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
+from rlvitals.storage.events import Event
 from rlvitals.storage.run_folder import About
 from rlvitals.storage.run_query import SettingCell, job_text
 
@@ -25,6 +27,18 @@ def setting_cells(info: About) -> list[SettingCell]:
     if info.seed is not None:
         cells.append(SettingCell("seed", str(info.seed), float(info.seed)))
     return cells
+
+
+def apply_changes(info: About, history: Iterable[Event]) -> About:
+    """Return a run with its settings as they are now: a tracker's arrive after the start."""
+    settings = dict(_leaves(info.settings))
+    for event in history:
+        changes = event.facts.get("changed") if event.kind == "settings" else None
+        if isinstance(changes, Mapping):
+            values = {key: change["to"] for key, change in changes.items()
+                      if isinstance(change, Mapping) and "to" in change}  # fmt: skip
+            settings |= dict(_leaves(values))
+    return replace(info, settings=settings)
 
 
 def job_of_cells(cells: Iterable[tuple[str, str]]) -> str:

@@ -35,14 +35,22 @@ def describe_missing(
             )
 
 
-def describe_extra_files(index: Index, sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield a sentence for what is not restored because the index does not name it."""
+def describe_extra_files(
+    index: Index, sizes: Mapping[str, int], mirror_prefixes: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield a sentence for what is not restored because the index does not name it.
+
+    `mirror_prefixes`: as in `claim_index`; rows that are uploaded are read where they are.
+    """
     for name, versions in index.files.items():
         size = max((version.size for version in versions), default=0)
         if 0 <= size < sizes.get(name, 0):
             size = sizes[name] - size
             yield f"the last {size:,} bytes of {name} are not restored: the index ends before them"
     extra = [name for name in sorted(sizes) if name not in index.files and not is_backup_file(name)]
+    if any(name.startswith(mirror_prefixes) for name in extra):
+        yield "its rows are not restored: every command that reads runs reads them in the bucket"
+    extra = [name for name in extra if not name.startswith(mirror_prefixes)]
     if extra:
         names = join_first(extra, 3)
         yield f"not restored, because the index does not name it: {names}"

@@ -60,18 +60,19 @@ class _Restore:
         self.result.size += piece.size
 
 
-def restore(
+def restore(  # noqa: PLR0913 - what is restored, and how, each by its name
     remote: RemoteFiles,
     folder: Path | None = None,
     *,
     force: bool = False,
     patience: RetryPolicy | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    mirror_prefixes: tuple[str, ...] = (),
 ) -> Restored:
     """Restore a run into a folder (default: the name of the run's folder, in the working folder).
 
     An existing folder is set aside if it contains the same run at an older step; else only with
-    `force`. Raises UnreadableLog if there is no backup, UsageError, OSError.
+    `force`. `mirror_prefixes`: see `claim_index`. Raises UnreadableLog, UsageError, OSError.
     """
     patience = patience or RetryPolicy()
     sizes = patience.call(remote.sizes)
@@ -86,13 +87,13 @@ def restore(
     arrived = sorted(checkpoints.values(), key=lambda checkpoint: -checkpoint.manifest.sequence)
     _check_target(target, index, arrived, force=force)
     with open_work_folder(target, "restoring", go_on=True) as work_folder:
-        present = LocalFolder(work_folder).sizes()
-        result = Restored(target, left=list(index_check.describe_extra_files(index, sizes)))
+        present, result = LocalFolder(work_folder).sizes(), Restored(target)
         work = _Restore(remote, sizes, LocalFolder(work_folder), present, result, patience)
         _check_space(work_folder, index, arrived, present)
         _restore_checkpoints(work, [c for c in arrived if not _is_foreign(work, index, c)], tell)
         usable = {naming.checkpoint_path(Path(), c.manifest.step).name for c in arrived}
         result.damaged += index_check.describe_damage(sizes, usable)
+        result.left += index_check.describe_extra_files(index, sizes, mirror_prefixes)
         result.left += index_check.describe_missing(index, sizes, usable)
         _restore_logs(work, index)
         _delete_old_files(work)
