@@ -12,7 +12,7 @@ it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 A hash of its name puts each repository in one of two halves. Those of `classic.csv` and
 `language.csv` are `dev` and `test`. `classic-2.csv` and `language-2.csv` are a later set, `new`, of
 other repositories, `classic-3.csv` a third one with the halves `dev3` and `new3`, and
-`classic-4.csv` a fourth with `dev4` and `new4`, and so on to `classic-10.csv` and `language-10.csv`.
+`classic-4.csv` a fourth with `dev4` and `new4`, and so on to the lists whose names end in -10.
 Rules and readers that are written with a half in view are scored by a half that nobody has seen, so
 `new` and `new3` to `new10` give counts alone: what would show single runs is refused without
 `--reveal`, and a half that was revealed scores no longer.

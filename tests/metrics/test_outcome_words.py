@@ -20,7 +20,7 @@ TESTED = "outcome/eval_return"
         ("winrate", "outcome/success_rate"), ("profit", RETURN), ("portfolio_value", RETURN),
         ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED),
         ("test_reward_mean", TESTED), ("win_rate_vs_random", "outcome/success_rate"),
-        ("wr", "outcome/success_rate"), ("final_equity", RETURN), ("elo", RETURN),
+        ("wr", "outcome/success_rate"), ("final_equity", RETURN), ("avg_elo", "outcome/elo"),
         ("mean_r50", REWARD), ("recompensa_media", REWARD),
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
         ("reward_mean_raw", REWARD), ("RawAverageReturn", RETURN), ("rewards/r_total", RETURN),
@@ -105,6 +105,12 @@ def test_a_known_outcome_is_enough():
     trace = canonicalize.trace([log(episode_return=range(40), totalReward=[0.0] * 40)])
     assert trace.series[RETURN].values[-1] == 39.0
     assert "totalReward" in trace.unmapped
+
+
+def test_a_fit_s_accuracy_is_no_outcome_beside_a_reward():
+    keys = ("reward_avg", "reward_min", "reward_max", "epsilon", "loss", "accuracy")
+    trace = canonicalize.trace([log(**dict.fromkeys(keys, range(40)))])
+    assert trace.measured["outcome/reward"].key == "reward_avg"
 
 
 def test_a_win_rate_in_per_cent():

@@ -10,7 +10,8 @@ from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import learning_trend, verdict_trend
 from rlvitals.rules.gains import early_loss, is_likely_flat, level_standing
-from rlvitals.rules.rule import Severity
+from rlvitals.rules.optimiser import loss_not_decreasing
+from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.rules.standing import standing
 from rlvitals.rules.untaught import dead, floor_share
 from rlvitals.types import Budget, Lifecycle, Profile
@@ -222,6 +223,14 @@ def test_held_out_pairs_that_are_lost_are_no_gain_of_the_loss():
     )
     assert not verdict_trend(run).improves
     assert diagnose(run).verdict.word in {Word.STALLED, Word.COLLAPSED}
+
+
+def test_a_margin_that_rises_speaks_against_a_loss_that_does_not_fall():
+    metrics = {"optimiser__loss": 0.75 + 0.02 * made.noise(300)}
+    loss_alone = made.trace(Profile.SUPERVISED, **metrics)
+    metrics["preference__margin"] = np.linspace(0.0, 0.16, 300) + 0.05 * made.noise(300, 2)
+    assert isinstance(loss_not_decreasing.RULE.judge(loss_alone), Finding)
+    assert loss_not_decreasing.RULE.judge(made.trace(Profile.SUPERVISED, **metrics)) == Clear()
 
 
 def test_pairs_that_come_apart_are_learned_whatever_the_share_of_the_loss():

@@ -18,6 +18,7 @@ from rlvitals.metrics import (
     rank_values,
     win_rates,
 )
+from rlvitals.metrics.catalogue import outcome
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Metric
@@ -167,7 +168,8 @@ def _take_outcomes(gathered: _Gathered) -> None:
         if column.name in outcome_words.JUDGED_OUTCOMES
     }
     means: list[str] = []
-    if any("eval" not in name for name in known):
+    # Keras prints an accuracy of whatever a network fits, a critic's targets too.
+    if any("eval" not in name for name in known - {outcome.ACCURACY.name}):
         known.update(outcome_words.SCORED_OUTCOMES)
     elif not known:
         gathered.logs, means = agent_means.add_means(gathered.logs, gathered.unmapped)

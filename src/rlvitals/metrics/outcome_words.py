@@ -87,7 +87,7 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"distance", "traveled"}): (outcome.RETURN, outcome.EVAL_RETURN),
     # Of games, of markets and of bandits; and the short names.
     frozenset({"asset"}): (outcome.RETURN, outcome.EVAL_RETURN),
-    frozenset({"elo"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"elo"}): (outcome.ELO, outcome.ELO),
     frozenset({"equity"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"final", "equity"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"final", "portfolio", "value"}): (outcome.RETURN, outcome.EVAL_RETURN),

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from rlvitals.errors import UnreadableLog, quantity
-from rlvitals.readers import console, multi_run
+from rlvitals.readers import console, multi_run, repeated_lines
 from rlvitals.readers.console_dialects.dialect import number
 from rlvitals.readers.console_dialects.text import plain
-from rlvitals.readers.formats import call_settings
+from rlvitals.readers.formats import call_settings, column_guess
 from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.html_tables import HtmlTable, tables
@@ -38,7 +38,6 @@ TRAINING_SOURCE = re.compile(
     re.IGNORECASE,
 )
 TRAINING_CALL = re.compile(r"\.(?:train|learn|fit)\(")
-DAMAGED_NOTE = "the notebook is damaged or cut short: what can be read of its cells was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +130,7 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     trainings = [training for cell in cells for training in _of_cell(path, cell)]
     sources = {cell.number: cell.source for cell in cells}
     trainings = _without_evaluations(trainings, sources)
+    trainings = trainings or _of_repeated_lines(path, cells)
     trainings = trainings or [t for cell in cells for t in _of_frames(path, cell)]
     trainings = trainings or [t for cell in cells for t in _failures(path, cell)]
     if not trainings:
@@ -139,7 +139,8 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
             where=str(path),
             hint="run its cells and save it with their outputs",
         )
-    notes = (DAMAGED_NOTE,) if is_damaged else ()
+    note = "the notebook is damaged or cut short: what can be read of its cells was read"
+    notes = (note,) if is_damaged else ()
     return tuple(_with_settings(training, cells, notes) for training in trainings)
 
 
@@ -204,6 +205,17 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     if logs:
         logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(states))
     return [Training(cell.number, log) for log in logs]
+
+
+def _of_repeated_lines(path: Path, cells: Sequence[Cell]) -> list[Training]:
+    """Return the trainings whose lines no dialect knows, of cells whose source trains."""
+    trained = (cell for cell in cells if TRAINING_SOURCE.search(cell.source))
+    logs = ((cell, repeated_lines.read_text(_stream_text(cell), str(path))) for cell in trained)
+    return [
+        Training(cell.number, log)
+        for cell, log in logs
+        if log and any(column_guess.is_measure(key) for key in log.series)
+    ]
 
 
 def _rows(log: Log) -> int:

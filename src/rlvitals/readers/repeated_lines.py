@@ -3,6 +3,7 @@
     123: done 4 games, reward 3.4, eps 0.5, speed 99 f/s        the first number grows: the step
     Episode done: power=530.00, hottest=718.00                  rows are counted
     Episode 3/50 above lines of `Latency: 5.88 ms`              their mean is the episode's
+    (0.41, 0.22)                 two numbers, the second the mean of the first so far: a score
 
 For a file that a person names and that no other reader knows. A number is called by the words
 before it, or by what it counts ("4 games"). Lines whose numbers have the same names are rows of one
@@ -14,8 +15,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+
+import numpy as np
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import languages
@@ -27,12 +31,9 @@ from rlvitals.readers.formats import column_guess, lists
 from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.signals.finite import Array
 from rlvitals.types import Log
 
-MIN_LINES = 10  # of one kind
-MAX_LINE_CHARACTERS = 400  # longer ones are no rows of a loop
-MAX_NUMBERS = 24  # in a line
-MAX_KINDS = 2000  # of lines: a text of prose has as many as lines
 # Words of which a line of training has at least one.
 TRAINING_WORDS = re.compile(
     r"(?<![a-z])(?:episodes?|epochs?|iter(?:ation)?s?|generations?|(?:time)?steps?|games?|frames?"
@@ -43,7 +44,7 @@ CELL = re.compile(
     rf"(?<![\w.])(?P<number>{NUMBER})(?:\s?/\s?(?P<total>\d+))?"
     r"(?P<unit> ?%|(?:[a-zA-Zµ]{1,8}(?:/[a-z]{1,8})?)?)(?![\w.]*\d)"
 )
-COUNTED = re.compile(
+COUNTED_UNIT = re.compile(
     r"\s?(games?|episodes?|(?:time)?steps?|frames?|iterations?|epochs?|wins|losses|draws|moves)"
     r"(?![\w/])",
     re.IGNORECASE,
@@ -60,8 +61,8 @@ class _Kind:
     rows: list[list[float]] = field(default_factory=list)
 
     def column(self, name: str) -> list[float]:
-        at = self.names.index(name)
-        return [row[at] for row in self.rows]
+        index = self.names.index(name)
+        return [row[index] for row in self.rows]
 
     @property
     def has_outcome(self) -> bool:
@@ -74,70 +75,102 @@ class _Kind:
     @cached_property
     def step(self) -> str:
         """Name of the number that counts the rows; empty where none does."""
-        counters = [*column_guess.step_keys(self.names), *self.names[:1]]
+        counters = column_guess.step_keys(self.names)
+        counters += [name for name in self.names[:1] if not column_guess.is_measure(name)]
         return next((name for name in counters if grows(self.column(name))), "")
 
 
 def grows(values: Sequence[float]) -> bool:
     """Return True if each of some whole numbers is above the one before."""
     is_whole = all(to_step(value) is not None for value in values)
-    return is_whole and all(a < b for a, b in zip(values, values[1:], strict=False))
+    return is_whole and all(a < b for a, b in pairwise(values))
 
 
 def parse_line(text: str) -> tuple[tuple[str, ...], list[float]]:
     """Return the names of a line's numbers and the numbers; none for a line without."""
     text = console_text.plain(languages.english(text))
-    counted = re.match(r"\s*\d{1,4}: ", text)  # a loop's number, or srun's of the process
-    text = (counted[0] if counted else "") + console_text.message(text)
+    counter = re.match(r"\s*\d{1,4}: ", text)  # a loop's number, or srun's of the process
+    text = (counter[0] if counter else "") + console_text.message(text)
     names: list[str] = []
     numbers: list[float] = []
-    at = 0
-    if len(text) > MAX_LINE_CHARACTERS:
+    start = 0
+    if len(text) > 400:  # characters: no row of a loop
         return (), []
     for cell in CELL.finditer(text):
         value = number(cell["number"])
-        if value is None or len(names) == MAX_NUMBERS:
+        if value is None or len(names) == 24:
             return (), []
-        name, end = _words(text[at : cell.start()]), cell.end()
-        if unit := COUNTED.match(text, cell.end("number")):
+        name, end = _words(text[start : cell.start()]), cell.end()
+        if unit := COUNTED_UNIT.match(text, cell.end("number")):
             name, end = unit[1].lower(), unit.end()
         name = name or cell["unit"].strip() or f"column {len(names) + 1}"
         names.append(name if name not in names else f"{name} ({len(names) + 1})")
         numbers.append(value / 100.0 if cell["unit"].strip() == "%" else value)
-        at = end
+        start = end
     return tuple(names), numbers
 
 
 def _words(text: str) -> str:
     """Return the words that name the number after a text: up to four, since the last mark."""
-    part = re.split(r"[|,;\t()\[\]{}]|\s{3,}|[.:!]\s|: |\s[-–>]+\s", text.rstrip(" :=#>-~\t([{"))[-1]
-    words = re.findall(r"[^\W\d]\w*", part)
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", "_".join(words[-4:])).lower()
+    marks = r"[|,;\t()\[\]{}]|\s{3,}|[.:!]\s|\s[-–>]+\s"
+    phrase = re.split(marks, text.rstrip(" :=#>-~\t([{"))[-1]
+    terms = re.findall(r"[^\W\d]\w*", phrase)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", "_".join(terms[-4:])).lower()
 
 
 def _kinds(text: str) -> list[_Kind]:
     """Return the kinds of lines that come often enough, and hold numbers that differ."""
     kinds: dict[tuple[str, ...], _Kind] = {}
-    for place, line in enumerate(text.replace("\r", "\n").split("\n")):
+    for line_number, line in enumerate(text.replace("\r", "\n").split("\n")):
         names, numbers = parse_line(line) if any(map(str.isdigit, line)) else ((), [])
-        if not names or (names not in kinds and len(kinds) >= MAX_KINDS):
+        if not names or (names not in kinds and len(kinds) >= 2000):
             continue
         kind = kinds.setdefault(names, _Kind(names, line))
-        kind.lines.append(place)
+        kind.lines.append(line_number)
         kind.rows.append(numbers)
-    return [k for k in kinds.values() if len(k.rows) >= MIN_LINES and k.varies]
+    often = [k for k in kinds.values() if len(k.rows) >= 10 and k.varies]
+    for kind in often:
+        _name_scores(kind)
+    return often
 
 
 def _main(kinds: Iterable[_Kind]) -> _Kind | None:
     """Return the kind of a run's rows; None where no line is one of a training."""
-    training = [k for k in kinds if _is_of_training(k)]
+    training = [k for k in kinds if _is_loop_line(k)]
     return max(training, key=lambda k: (k.has_outcome, bool(k.step), len(k.rows)), default=None)
 
 
-def _is_of_training(kind: _Kind) -> bool:
+def _is_loop_line(kind: _Kind) -> bool:
     text = languages.english(kind.first_text)
     is_named = any(not name.startswith("column ") for name in kind.names)
-    return is_named and TRAINING_WORDS.search(text) is not None
+    return "score" in kind.names or (is_named and TRAINING_WORDS.search(text) is not None)
+
+
+def _name_scores(kind: _Kind) -> None:
+    """Name a number without a name, and its mean so far: only what counts is averaged."""
+    columns = np.array(kind.rows).T
+    for mean_index, means in enumerate(columns):
+        for index, values in enumerate(columns):
+            is_unnamed = {kind.names[mean_index][:7], kind.names[index][:7]} == {"column "}
+            if (
+                is_unnamed
+                and mean_index != index
+                and any(_is_mean(means, values, n) for n in (0, 10, 100))
+            ):
+                names = [*kind.names]
+                names[index], names[mean_index] = "score", "mean_score"
+                kind.names = tuple(names)
+                return
+
+
+def _is_mean(means: Array, values: Array, window: int) -> bool:
+    """Return True for the means of the last `window` values; of all values where it is 0."""
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    end = np.arange(1, len(values) + 1)
+    start = np.maximum(end - window, 0) if window else np.zeros_like(end)
+    expected = (sums[end] - sums[start]) / (end - start)
+    near = np.isclose(means, expected, rtol=1e-3, atol=0.006)  # as two digits print it
+    return bool(np.ptp(values) > 0.1 and near.mean() > 0.95)
 
 
 def claims(_path: Path, _head: bytes) -> bool:
@@ -172,14 +205,14 @@ def read_text(text: str, location: str) -> Log | None:
     steps = counter.column(counter.step) if counter.step else range(1, len(main.rows) + 1)
     unit = column_guess.step_unit(counter.step) if counter.step else "rows"
     values: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for kind in (main, *(k for k in kinds if k is not main and k not in headings)):
-        places = _place(kind.lines, counter.lines)
+    for kind in (main, *(k for k in kinds if k is not main and k is not counter)):
+        row_indices = _row_indices(kind.lines, counter.lines)
         for name in kind.names:
             if name == counter.step or (kind is not main and name in main.names):
                 continue
             key = name_in_row(name, counter.step)
-            for place, value in zip(places, kind.column(name), strict=True):
-                values[key, int(steps[place])].append(value)
+            for row, value in zip(row_indices, kind.column(name), strict=True):
+                values[key, int(steps[row])].append(value)
     columns = Columns()
     for (name, step), of_step in values.items():
         columns.add(name, step, fmean(of_step))
@@ -187,18 +220,14 @@ def read_text(text: str, location: str) -> Log | None:
     return Log("repeated-lines", columns.series(), {}, notes, location, unit)
 
 
-def _place(lines: Sequence[int], counted: Sequence[int]) -> list[int]:
-    """Return the row, of those at the lines `counted`, that each of other lines belongs to.
+def _row_indices(lines: Sequence[int], row_lines: Sequence[int]) -> list[int]:
+    """Return the row, of those at `row_lines`, that each of other lines belongs to.
 
     The last row before a line; where the lines begin before the first row, the next one.
     """
-    places = []
-    at, is_above = -1, bool(lines and lines[0] < counted[0])
-    for line in lines:
-        while at + 1 < len(counted) and counted[at + 1] <= line - is_above:
-            at += 1
-        places.append(min(at + is_above, len(counted) - 1))
-    return places
+    is_above = bool(lines and lines[0] < row_lines[0])
+    indices = np.searchsorted(row_lines, np.array(lines) - is_above, side="right") - 1 + is_above
+    return [min(int(index), len(row_lines) - 1) for index in indices]
 
 
 READER = Reader(

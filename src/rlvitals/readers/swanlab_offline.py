@@ -26,7 +26,6 @@ SWANLAB_FORMAT = Format("SwanLab", b":SWL", 0xE1D6, (1, 2), "swanlab sync")
 START_TEXTS = {1: "project", 4: "name", 5: "description", 7: "group", 8: "job_type", 10: "id"}
 # RunState: finished, crashed, aborted; 130 is what Ctrl+C exits with.
 STATE_EXIT_CODES = {1: 0, 2: 1, 3: 130}
-NO_FINISH_NOTE = "no finish record: the run is still going, or was killed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +154,11 @@ class _Run:
 
     def notes(self) -> list[str]:
         """Return notes for the user."""
-        notes = [NO_FINISH_NOTE] if self.ending is None else []
+        notes = (
+            ["no finish record: the run is still going, or was killed"]
+            if self.ending is None
+            else []
+        )
         if self._malformed:
             plural = "" if self._malformed == 1 else "s"
             notes.append(f"{self._malformed:,} record{plural} could not be understood")

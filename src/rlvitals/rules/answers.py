@@ -27,7 +27,7 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
-from rlvitals.rules.course import early_level, judge_resumed, judge_unclear, loss_from_best
+from rlvitals.rules.course import early_level, judge_late_part, judge_unclear, loss_from_best
 from rlvitals.rules.curves import LONG_CURVE, describe_earlier_learning
 from rlvitals.rules.gains import (
     INTERVAL_ERRORS,
@@ -354,7 +354,7 @@ def judge_whole_run(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
     if no_return or picked is None:
         return trend
     if describe_earlier_learning(trace):
-        return judge_resumed(trace, trend, picked[1])
+        return judge_late_part(trace, trend, picked[1])
     if trend.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
         return replace(trend, state="holding its best", why="")
     is_proven = trend.improves and (trend.low > 0 or trend.state == "at its ceiling")

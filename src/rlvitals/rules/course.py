@@ -174,7 +174,7 @@ def early_level(trace: Trace, trend: Standing, series: Series) -> Standing:
     return replace(trend, state="holding its best", why="")
 
 
-def judge_resumed(trace: Trace, trend: Standing, series: Series) -> Standing:
+def judge_late_part(trace: Trace, trend: Standing, series: Series) -> Standing:
     """Return the standing of the end of a long run: its first level was learned, and may be lost.
 
     A proven rise is one wherever it began. Evaluations that end far below the first ones have

@@ -16,7 +16,6 @@ KERAS_INTERVAL = re.compile(r"Interval \d{1,9} \((\d{1,15}) steps performed\)")
 KERAS_EPISODES = re.compile(r"\d{1,9} episodes - (?=episode_reward: )")
 KERAS_INTERVAL_BAR = re.compile(r"(\d{1,15})/\1 \[=+\]")
 KERAS_METRIC = re.compile(r"([A-Za-z_][\w ]{0,60}): +([-+\w.]{1,30})")
-KERAS_RENAMED = {"mean_reward": "reward_per_step"}  # within the episode
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ def _metrics(text: str) -> list[Pair]:
         for key, cell in KERAS_METRIC.findall(text)
     ]
     return [
-        (KERAS_RENAMED.get(key, key), value)
+        ("reward_per_step" if key == "mean_reward" else key, value)  # within the episode
         for key, cell in cells
         if cell != "--" and (value := number(cell)) is not None
     ]

@@ -5,8 +5,9 @@
 the higher of the first five points and the first fifth), judged after 50 logged points, or half of
 the budget where it is known. In supervised training that is a warning. In PSR, NSR and W-REINFORCE,
 whose losses fall in healthy runs too, it is a note. Where the outcome improves or holds its best,
-or more pairs of responses are ordered rightly, it is not reported; while the learning rate still
-rises to its level, nothing is said. The guides' measure, standard
+more pairs of responses are ordered rightly, or the margin of pairs is proven to rise, it is not
+reported; while the learning rate still rises to its level, nothing is said. The guides' measure,
+standard
 deviation over mean of the last ten losses (below 0.01: converged), is given as evidence, and so is
 the curve's shape. Elsewhere in RL the loss is no score, and the rule does not apply.
 
@@ -30,6 +31,7 @@ near its floor, resumed from a good checkpoint, has little left to lower.
 import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS
+from rlvitals.metrics.catalogue.preference import MARGIN
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import (
@@ -44,6 +46,7 @@ from rlvitals.rules.rule import (
 )
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
+from rlvitals.signals.outcome_change import outcome_change
 from rlvitals.signals.shape import shape, tail_ratio
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
@@ -74,7 +77,9 @@ def check(trace: Trace) -> Answer:
         return Clear()
     trend = standing(trace)
     supervised = trace.profile is Profile.SUPERVISED
-    if weigh.content(trend) or (supervised and weigh.content(verdict_trend(trace))):
+    if weigh.content(trend) or (
+        supervised and (weigh.content(verdict_trend(trace)) or _margin_rises(trace))
+    ):
         return Clear()
     evidence, counter = weigh.sides(trend)
     share = f", a fall of {fall / abs(first):.1%}" if fall >= 0 and first else ""
@@ -90,6 +95,13 @@ def check(trace: Trace) -> Answer:
         evidence=(*_picture(loss), *evidence),
         counter=counter,
     )
+
+
+def _margin_rises(trace: Trace) -> bool:
+    """Return True where pairs move apart; a loss of single pairs may not show it."""
+    margin = trace.numbers(MARGIN.name)
+    change = None if margin is None else outcome_change(margin.values)
+    return change is not None and change.answer == "rose" and change.last > 0
 
 
 def _is_long_enough(trace: Trace, loss: Series) -> bool:
