@@ -100,7 +100,7 @@ def parse_line(text: str) -> tuple[tuple[str, ...], list[float]]:
         value = number(cell["number"])
         if value is None or len(names) == 24:
             return (), []
-        name, end = _words(text[start : cell.start()]), cell.end()
+        name, end = _number_name(text[start : cell.start()]), cell.end()
         if unit := COUNTED_UNIT.match(text, cell.end("number")):
             name, end = unit[1].lower(), unit.end()
         name = name or cell["unit"].strip() or f"column {len(names) + 1}"
@@ -110,7 +110,7 @@ def parse_line(text: str) -> tuple[tuple[str, ...], list[float]]:
     return tuple(names), numbers
 
 
-def _words(text: str) -> str:
+def _number_name(text: str) -> str:
     """Return the words that name the number after a text: up to four, since the last mark."""
     marks = r"[|,;\t()\[\]{}]|\s{3,}|[.:!]\s|\s[-–>]+\s"
     phrase = re.split(marks, text.rstrip(" :=#>-~\t([{"))[-1]
