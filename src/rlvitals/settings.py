@@ -7,13 +7,14 @@ upward, else the one in the working folder; `config_files` says what it may not 
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import date, datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from rlvitals.errors import UsageError, nearest
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.options import Monitoring, Mute, Plot, Recording
 from rlvitals.options import option as _option
 from rlvitals.storage import toml_files

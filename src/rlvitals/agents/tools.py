@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import inf, nan
 
 from rlvitals.agents.workspace import Workspace
@@ -11,6 +10,7 @@ from rlvitals.comparison import diff
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.root_cause import Case
 from rlvitals.errors import UnreadableLog, UsageError, harmless, nearest, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts import evidence as rollout_evidence
 from rlvitals.rollouts import row_filter
 from rlvitals.storage import downsample

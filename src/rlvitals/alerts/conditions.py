@@ -6,7 +6,6 @@ alarms = find_alarms(diagnosis, conditions)
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from rlvitals.diagnosis.root_cause import Case
 from rlvitals.diagnosis.urgent_errors import find_urgent_errors
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UsageError, nearest
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics import find as find_metric
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.going_on import UPDATE_METRICS, describe_start, goes_on

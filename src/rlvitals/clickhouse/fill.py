@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 from rlvitals.clickhouse.run_store import ENTRY_COLUMNS, RunStore
 from rlvitals.clickhouse.store_tables import POINT_TABLE, ROLLOUT_TABLE, RUN_TABLE, RUN_TABLES
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.storage import columns, reader

@@ -10,7 +10,6 @@ UNIT: `% of the random-to-baseline range`, `% of baseline`, or none, for the met
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -22,6 +21,7 @@ from rlvitals.comparison.result import Comparison
 from rlvitals.comparison.scores import At, Axis
 from rlvitals.comparison.statistics import Array, Interval
 from rlvitals.errors import UsageError, nearest
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import standing
 
 Relation = Literal["no worse than", "better than"]

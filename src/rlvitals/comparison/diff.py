@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from rlvitals import metrics
 from rlvitals.comparison.divergence_step import Divergence, find_divergence
 from rlvitals.comparison.failed_runs import MIN_STEPS_SHARE
 from rlvitals.comparison.grouping import is_experiment_setting
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import standing
 from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Trace

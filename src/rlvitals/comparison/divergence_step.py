@@ -5,11 +5,11 @@ difference has no trend, and its noise is estimated from how it varies from row 
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.finite import FLOAT_ROUNDING, is_constant, scale_to_unit
 from rlvitals.signals.noise import (
     SHRINKAGE_LINE,

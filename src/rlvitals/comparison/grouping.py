@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics import frameworks
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.tracking.environment import SEED_NAME

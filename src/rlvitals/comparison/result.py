@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from rlvitals.comparison import statistics
 from rlvitals.comparison.statistics import Interval
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import standing
 from rlvitals.types import Setting
 

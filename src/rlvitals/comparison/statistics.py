@@ -6,13 +6,13 @@ equal weights, and runs are resampled within their task.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.student import t_quantile
 
 Array = NDArray[np.float64]

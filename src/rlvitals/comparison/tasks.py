@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from rlvitals.comparison.grouping import Member, RunGroup
 from rlvitals.comparison.result import Task
 from rlvitals.comparison.scores import At, Axis, Curve
 from rlvitals.errors import UsageError, join_first
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import known_task
 
 

@@ -6,12 +6,14 @@ step and no number, so that it stays the same finding while its run goes on. Wor
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UsageError
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.rule import Severity
 
 BASELINE_FORMAT = 1
@@ -19,8 +21,7 @@ BASELINE_FORMAT = 1
 RUN_FAILED_FINDING, CANNOT_TELL_FINDING = "run-failed", "cannot-tell"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Known:
+class Known(NamedTuple):
     """A finding as the file holds it."""
 
     rule: str

@@ -1,9 +1,10 @@
 """From judged runs to each rule's measured rates, and to the module that holds them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 
 from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.rate import FAMILIES, Rate
 from rlvitals.rules.rule import Severity
 

@@ -1,10 +1,9 @@
 """Cost of a fault that persists, in steps, hours and money, and the part that was avoidable."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.diagnosis.duration import clock
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.rule import Finding
 from rlvitals.types import Series, Trace
 

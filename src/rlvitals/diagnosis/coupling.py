@@ -3,10 +3,10 @@ the distance of its choices from the optimum by the replicas' speeds.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue import outcome, scheduler
 from rlvitals.metrics.catalogue.exploration import TEMPERATURE
 from rlvitals.metrics.metric import Metric

@@ -11,7 +11,6 @@ training that was repeated with the same tracker, are two runs.
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations
 from typing import TypeVar
@@ -19,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.going_on import goes_on
 from rlvitals.types import Series, Trace
 

@@ -1,7 +1,7 @@
 """Trace in, Diagnosis out. Pure: no files, no clock, no colours."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from rlvitals.comparison.siblings import Siblings
@@ -14,6 +14,7 @@ from rlvitals.diagnosis.root_cause import Case, flat, group_by_cause
 from rlvitals.diagnosis.summary import Sentence, tldr
 from rlvitals.diagnosis.verdict import Verdict, Word, verdict
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import CATALOGUE, causes, seams
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rate import FAMILIES, Rates, held_at_note

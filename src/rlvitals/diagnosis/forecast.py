@@ -1,7 +1,6 @@
 """Forecast of the step at which the metric of a persisting fault reaches a given level."""
 
-from dataclasses import dataclass
-
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.known_task import environment

@@ -6,7 +6,7 @@ Sources: TRL's "Logging" page, "Crucial values"; Hugging Face's table of PPO's f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.summary import Sign
 from rlvitals.diagnosis.training_summary import ENTROPY_RULES, entropy_answer
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.absence import describe_absence
 from rlvitals.metrics.catalogue import (
     exploration,

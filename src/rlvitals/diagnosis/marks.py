@@ -7,12 +7,13 @@ run's name counts.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
 from rlvitals.diagnosis.calibration import Judged, reduce_diagnosis
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UsageError
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules import CATALOGUE
 from rlvitals.storage import events, safe_files

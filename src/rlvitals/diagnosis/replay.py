@@ -1,11 +1,12 @@
 """A run judged as it grew: what was said when, and what was taken back since."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rate import Rates, held_at_note

@@ -1,12 +1,13 @@
 """Findings in, cases out: each symptom under its best cause, the likeliest root cause first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rlvitals.diagnosis.cost import Waste
 from rlvitals.diagnosis.coverage import Unlock
 from rlvitals.diagnosis.forecast import Forecast
 from rlvitals.diagnosis.remedies import Knob
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import causes
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Finding, Rule, Severity

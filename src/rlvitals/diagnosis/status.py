@@ -4,7 +4,6 @@ where = standing(name, diagnosis, progress, checkpoints, now)
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, STOPPED, Progress
 from rlvitals.diagnosis.duration import MIN_PAUSE_SECONDS, PAUSE_FACTOR, training_time
 from rlvitals.diagnosis.engine import Diagnosis, thin_trace
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE, LOSS

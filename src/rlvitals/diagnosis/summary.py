@@ -4,12 +4,12 @@ what this kind of training does not have is not missed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.absence import find_sibling
 from rlvitals.metrics.catalogue import exploration, policy, value
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE

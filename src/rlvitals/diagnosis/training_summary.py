@@ -5,7 +5,6 @@ scatter stands beside it: a loss of policy gradients may lie at zero, below it, 
 policy learns, and is no proof by itself.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from rlvitals.diagnosis.coupling import Coupling, Spread, coupling, spread
@@ -14,6 +13,7 @@ from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import Change
 from rlvitals.diagnosis.summary import MAX_SLOW_ENTROPY_LOSS
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS
 from rlvitals.rules.answers import verdict_trend

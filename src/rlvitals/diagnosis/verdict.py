@@ -1,9 +1,9 @@
 """Verdict of a run in one word: the first that applies in this order, by the outcome first."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from rlvitals.diagnosis.exceptions import usual_meaning
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain

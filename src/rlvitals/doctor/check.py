@@ -1,9 +1,9 @@
 """The checks of the doctor, and their results."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from rlvitals.doctor.context import Context
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.rule import Severity
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
@@ -11,6 +10,7 @@ from rlvitals.checkpoints import naming
 from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import Context
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.following.duration_text import format_duration
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity

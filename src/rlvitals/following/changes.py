@@ -4,9 +4,9 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.types import Series
 

@@ -7,10 +7,10 @@ time in whole seconds, a changed file is read once more after they have passed.
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.following.append_buffer import find_new_points, is_continuation
 from rlvitals.following.file_state import FileState
 from rlvitals.following.thin_buffer import ThinBuffer

@@ -6,10 +6,10 @@ in between generates another. Read from trl 1.16: trl/trainer/grpo_trainer.py,
 `_prepare_inputs`.
 """
 
-from dataclasses import dataclass
 from math import ceil, gcd
 from typing import Any
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.integrations import data_order
 
 GENERATION_LOSS = "the generation that was being trained on"

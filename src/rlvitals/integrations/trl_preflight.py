@@ -11,12 +11,12 @@ their weights checked, and say so.
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from accelerate.utils import gather_object
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.integrations import trl_checks
 from rlvitals.integrations.trl_hooks import Tap, draws_samples, local
 from rlvitals.sanity_checks import language

@@ -6,12 +6,13 @@ exit code at the end is read as what ended the run.
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics import languages
 from rlvitals.readers import console_dialects
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared

@@ -9,7 +9,6 @@ name is read where a person names it.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats import column_guess, lists, run_labels
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare

@@ -8,10 +8,11 @@ point of `train/loss`, `params/lr` the text of a setting, `tags/` the same. Sour
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers import mlflow_values
 from rlvitals.readers.formats import plain_yaml
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step

@@ -10,12 +10,12 @@ import math
 import sys
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers import mlflow_values, multi_run
 from rlvitals.readers.formats import sqlite
 from rlvitals.readers.formats.columns import MAX_STEP, NAN

@@ -9,11 +9,12 @@ those of `run.json` with the changes since; which table of names is taken says i
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TypeVar
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log

@@ -10,13 +10,14 @@ Nothing is executed. Source: transformers' `utils/notebook.py` (NotebookTraining
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers import console, multi_run
 from rlvitals.readers.console_dialects.dialect import number
 from rlvitals.readers.console_dialects.text import plain

@@ -9,10 +9,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from rlvitals.errors import join_first, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers import multi_run, table_runs
 from rlvitals.readers.formats import column_guess, run_labels
 from rlvitals.readers.formats.columns import (

@@ -11,11 +11,12 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,

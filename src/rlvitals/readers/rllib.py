@@ -6,11 +6,12 @@ numbers. Source: `ray/tune/logger/{csv,json}.py`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
     NAN,

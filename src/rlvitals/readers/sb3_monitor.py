@@ -7,10 +7,11 @@ columns: `r,l,t` and what `info_keywords` asked for. Source: `common/monitor.py`
 import csv
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import parse_object
 from rlvitals.readers.formats.lines import Line, Lines, Position, open_log

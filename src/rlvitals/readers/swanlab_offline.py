@@ -8,10 +8,11 @@ Before 0.8 the file is called `backup.swanlab`, version 1, and a payload is a li
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.column_guess import seconds
 from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import parse_object

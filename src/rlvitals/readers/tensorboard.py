@@ -7,11 +7,12 @@ them. Settings: of `add_hparams`, and CleanRL's table of hyperparameters.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.event_files.contents import Contents
 from rlvitals.readers.event_files.framing import RECORD_HEADER, header_at
 from rlvitals.readers.event_files.scalars import WINDOW_SLACK_BYTES

@@ -1,9 +1,9 @@
 """Thin the points of a large text log while it is read, a chunk of its rows in memory at once."""
 
 from collections.abc import Callable, Iterable, KeysView
-from dataclasses import dataclass
 from pathlib import Path
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.columns import NAN, Columns
 from rlvitals.readers.reader import Cursor, ThinReading
 from rlvitals.storage import thin_read

@@ -8,12 +8,12 @@ with a time and no step, `alerts` what the run said. Source: `trackio/sqlite_sto
 """
 
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers import multi_run
 from rlvitals.readers.formats import column_guess, sqlite
 from rlvitals.readers.formats.columns import NAN, json_number, to_step

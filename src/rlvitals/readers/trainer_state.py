@@ -6,10 +6,10 @@ of transformers. A copy that was cut short reads as the rows before the cut.
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.columns import Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, flatten
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log

@@ -11,7 +11,6 @@ Needs pyarrow, the extra `parquet`.
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.reader import Cursor, Reader

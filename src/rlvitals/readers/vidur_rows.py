@@ -11,10 +11,10 @@ What the stack guarantees of a row that is in place:
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.columns import parse_number, to_step
 
 BASE_COLUMNS = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row

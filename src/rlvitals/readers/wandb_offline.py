@@ -7,12 +7,13 @@ nested ones joined by "/"; the fields of the run record are under `wandb/...`.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.columns import NAN, Columns
 from rlvitals.readers.formats.json_lines import flatten, parse_object
 from rlvitals.readers.formats.leveldb_log import LEVELDB_HEADER, Format, Records

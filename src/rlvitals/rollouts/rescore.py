@@ -5,7 +5,6 @@ number or None for each completion. The module's `WEIGHTS`, a dict, weighs them;
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import isfunction, signature
 from math import isfinite
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts.group_series import MIN_GROUP_ROLLOUTS
 from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
 

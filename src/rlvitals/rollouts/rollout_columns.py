@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
 from rlvitals.rollouts.records import Place, read_record
 from rlvitals.rollouts.sample import EVAL_SPLIT, Sample

@@ -1,11 +1,10 @@
 """Select and sort rollouts by their columns, without opening a sample."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError, nearest
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts.rollout_columns import Rollouts, hash_text
 
 

@@ -1,11 +1,10 @@
 """Pair the rollouts of two steps that answer the same prompt, by what moved most."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.rollouts.row_filter import check_step
 

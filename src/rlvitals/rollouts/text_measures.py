@@ -7,11 +7,12 @@ texts nothing is kept but these numbers.
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts.sample import Sample
 
 MIN_STEP_PROMPTS = 8  # fewer cannot be told from each other

@@ -1,12 +1,12 @@
 """The two sides of an identity, row by row, and how far apart rounding alone may put them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.metric import Metric
 from rlvitals.types import Series, Trace
 

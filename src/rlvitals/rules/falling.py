@@ -6,12 +6,11 @@ episode bad at once falls in a line for so long and no longer; what takes far lo
 that gets worse from update to update.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.episode_window import OUTCOME_LEVEL_POINTS, memory
 from rlvitals.rules.standing import least_that_counts, outcome
 from rlvitals.types import Series, Trace

@@ -7,10 +7,11 @@ agree, whichever is worse. Nothing here depends on where zero is, or on the unit
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
 from rlvitals.metrics.catalogue.outcome import EVAL_RETURN, RETURN, REWARD, SUCCESS_RATE
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY, EVAL_MARGIN, MARGIN
@@ -221,8 +222,7 @@ def _few_batches_standing(current: Standing, values: Array, response_sd: float) 
     has_slope = abs(slope_errors(values)) >= MAX_LEVEL_SLOPE_ERRORS
     if has_gained or has_slope or change.high > MAX_FLAT_SD * response_sd:
         return current
-    flat = replace(current, first=first, last=last, low=change.low, high=change.high)
-    return no_gain(flat)
+    return no_gain(replace(current, first=first, last=last, low=change.low, high=change.high))
 
 
 def excuse_selected_prompts(trace: Trace, current: Standing) -> Standing:

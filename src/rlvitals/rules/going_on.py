@@ -8,10 +8,9 @@ What is said of a run that goes on may be taken back a few rows later. So some r
 once what they see has stood for a while, and once it has had the time to learn anything at all.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.optimiser import LOSS, UPDATES
 from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.throughput import MACHINE

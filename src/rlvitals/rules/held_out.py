@@ -2,8 +2,9 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
 from rlvitals.metrics.catalogue.outcome import (
     ACCURACY,

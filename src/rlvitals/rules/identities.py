@@ -1,8 +1,8 @@
 """Accounting identities that a log must satisfy, by the source code of its framework."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue import (
     language,
     outcome,

@@ -3,12 +3,12 @@
 A check answers questions with their own image and with another question's; see `metrics/images.py`.
 """
 
-from dataclasses import dataclass
 from functools import reduce
 from math import sqrt
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue import images
 from rlvitals.rules.rule import Undecided
 from rlvitals.types import Trace

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.language import LENGTH_MAX, LENGTH_MEAN, LENGTH_MIN, TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE, LOSS, UPDATE_SUCCESS
 from rlvitals.metrics.catalogue.outcome import REWARD

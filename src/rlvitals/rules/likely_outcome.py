@@ -6,11 +6,11 @@ once an outcome is known not to have improved, whether it lost what it had.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.outcome import (
     EVAL_RETURN,
     EVAL_REWARD,

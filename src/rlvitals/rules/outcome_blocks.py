@@ -1,9 +1,10 @@
 """Tests of a whole run's outcome by block means, for outcomes without a linear trend."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.rules.curves import (

@@ -1,10 +1,9 @@
 """Throughput per interval, from the steps and the clock that the log has."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.throughput import STEPS_PER_SECOND
 from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.types import Series, Trace

@@ -5,11 +5,10 @@ identity has no threshold that a healthy run could pass. Rewards shaped or scale
 another relation than the environment's, from the start and to one side of it: they are not judged.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.environments import Environment

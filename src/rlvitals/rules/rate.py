@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.types import Profile
 

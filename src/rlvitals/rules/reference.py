@@ -7,10 +7,10 @@ log-probabilities of the sampled tokens under both models tell it: their mean di
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN, LOGPROBS, REF_LOGPROBS
 from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.signals.blocks import block_length, block_means

@@ -1,12 +1,13 @@
 """Known changes in mid-run, and the change that a finding follows closely."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY_COEF
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import CLIP_RANGE, KL_COEF

@@ -1,12 +1,12 @@
 """Direction of a run's outcome with its interval, by which rules weigh a symptom."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from rlvitals import metrics
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics import suggest
 from rlvitals.metrics.catalogue.outcome import ACCURACY
 from rlvitals.rules import kinds

@@ -1,9 +1,8 @@
 """Detection of a missing learning signal: no gradient, equal rewards, or no updates."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LOSS, UPDATE_SUCCESS, UPDATES

@@ -1,11 +1,11 @@
 """Width of a policy's actions: of continuous ones, of SAC's, and the most of discrete ones."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics import action_count
 from rlvitals.metrics.catalogue.exploration import (
     ENTROPY,

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.policy import ACTION, ACTION_COUNT
 from rlvitals.metrics.catalogue.scheduler import SELECTED_REPLICA
 from rlvitals.types import Trace

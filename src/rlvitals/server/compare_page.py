@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 from urllib.parse import quote
 
@@ -13,6 +13,7 @@ from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison, RunScore
 from rlvitals.comparison.scores import Axis
 from rlvitals.errors import UnreadableLog, UsageError, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules.standing import label
 from rlvitals.server import chart_data, page_shell, run_page, setting_charts
 from rlvitals.server.fleet_groups import SEED_SUFFIX

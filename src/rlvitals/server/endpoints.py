@@ -5,7 +5,7 @@ import io
 import json
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 import rlvitals
 from rlvitals.comparison import scores
 from rlvitals.errors import UsageError, VitalsError
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.hosted import trace_stream
 from rlvitals.server import (
     chart_data,

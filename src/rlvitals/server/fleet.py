@@ -6,11 +6,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.server import fleet_line, judging_code, run_files, served_folder
 from rlvitals.server.channel import Channel
 from rlvitals.server.fleet_line import LAMPS, Summary

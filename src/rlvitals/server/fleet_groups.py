@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.comparison import statistics
 from rlvitals.errors import join_first
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.server.fleet_line import LAMPS, ROOT_KEY, Summary, is_bookkeeping
 from rlvitals.server.run_summary import SPARK_COLUMNS, SPARK_LEVELS, to_heights
 

@@ -1,12 +1,13 @@
 """Lay out a run's page: vital signs, dashboard, findings, metrics, and what was recorded."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.marks import Mark
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.server import page_shell, rollout_view, run_header, timeline
 from rlvitals.server.fleet_line import ROOT_KEY

@@ -1,10 +1,10 @@
 """Detect the largest level shift of a series."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import (
     FLOAT_ROUNDING,

@@ -1,10 +1,10 @@
 """Drawdown of a series: the fall from its best block mean to the last."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import (
     FLOAT_ROUNDING,

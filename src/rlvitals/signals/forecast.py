@@ -1,11 +1,11 @@
 """Extrapolate a series to a level, with a confidence interval."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, scale_to_unit
 from rlvitals.signals.noise import SHRINKAGE_LINE, persistence

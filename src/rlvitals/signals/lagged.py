@@ -1,10 +1,10 @@
 """Correlate the changes of two series over a range of lags."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.finite import Array, is_constant, scale_to_unit
 from rlvitals.signals.student import t_quantile
 

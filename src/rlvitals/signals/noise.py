@@ -7,12 +7,12 @@ worst case and needs no fit.
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.finite import Array
 
 Indices = NDArray[np.int64]

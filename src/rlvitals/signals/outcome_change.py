@@ -7,12 +7,12 @@ the next in rank, so that one outlier does not change the answer.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import (
     FLOAT_ROUNDING,

@@ -1,10 +1,10 @@
 """The course of an outcome by blocks: what it gained, and what of that is lost at its end."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, clip_extremes, clip_outliers
 from rlvitals.signals.oscillation import turning_points

@@ -1,10 +1,10 @@
 """Find values far above the median of the values before them."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
 

@@ -1,11 +1,11 @@
 """Linear trend of a series, with a confidence interval for autocorrelated noise."""
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.noise import MIN_NOISE_POINTS, candidates, line_fit, slope_weights

@@ -4,9 +4,10 @@ Each kind has a literal part, so that a long text is searched only for kinds it 
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+
+from rlvitals.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ configuration folder, the file that `--config` or `RLVITALS_CONFIG` names, the e
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UsageError, harmless
+from rlvitals.fast_dataclass import dataclass
 
 SETTINGS_FILE = "rlvitals.toml"
 CONFIG_VARIABLE = "RLVITALS_CONFIG"

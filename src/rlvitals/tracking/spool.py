@@ -14,10 +14,11 @@ import sys
 import time as clock
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.options import Recording
 from rlvitals.storage import redact
 from rlvitals.storage.run_folder import BLOCKS_FOLDER

@@ -7,13 +7,14 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import cast
 
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.options import Recording
 from rlvitals.storage import redact
 from rlvitals.storage.run_folder import (

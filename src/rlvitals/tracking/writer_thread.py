@@ -6,11 +6,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking.lost_rows import Losses, LossReason
 from rlvitals.tracking.redaction import Gate, Names, NativeGate, NativeSink

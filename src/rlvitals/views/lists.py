@@ -1,7 +1,6 @@
 """Render tables of rules, readers, and keys of frameworks and runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -11,6 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from rlvitals.errors import harmless
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics import suggest
 from rlvitals.metrics.catalogue.rollouts import STATISTIC
 from rlvitals.metrics.frameworks.key import Table

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.diagnosis import baseline, remedies
@@ -15,6 +14,7 @@ from rlvitals.diagnosis.root_cause import Alternative, Case
 from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import join_first, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import MIN_HEALTHY_RUNS
 from rlvitals.rules.rule import Curve, Finding, Severity

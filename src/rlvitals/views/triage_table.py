@@ -1,7 +1,6 @@
 """Render many runs for the person who pays for them: worst first, with the hours they took."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -11,6 +10,7 @@ from rlvitals.diagnosis.cost import HOUR_SECONDS
 from rlvitals.diagnosis.duration import training_time
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import VitalsError, harmless, quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules.standing import OUTCOME_UNKNOWN
 from rlvitals.views import markdown as escape

@@ -1,7 +1,6 @@
 """Write the screen of `rlvitals watch PATH` as lines of text of a given size."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -9,6 +8,7 @@ from rich.text import Text
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import harmless
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue import exploration, language, optimiser, policy, value
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity

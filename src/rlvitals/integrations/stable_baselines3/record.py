@@ -1,7 +1,6 @@
 """Callback that records a Stable-Baselines3 training."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.integrations.guard import Guard
 from rlvitals.integrations.stable_baselines3 import hyperparameters, rollouts
 from rlvitals.integrations.stable_baselines3.episodes import Episodes

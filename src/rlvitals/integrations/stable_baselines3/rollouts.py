@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.integrations.environment_statistics import BOUND_MARGIN, MAX_ACTION_SERIES
 
 Array = NDArray[Any]

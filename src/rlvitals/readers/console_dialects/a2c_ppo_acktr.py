@@ -7,8 +7,8 @@ Source: ikostrikov/pytorch-a2c-ppo-acktr-gail, `main.py`.
 """
 
 import re
-from dataclasses import dataclass
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
 
 ACKTR_UPDATE = re.compile(r"\bUpdates (\d{1,15}), num timesteps (\d{1,15}), FPS (\d{1,9})")

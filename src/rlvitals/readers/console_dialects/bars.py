@@ -13,9 +13,10 @@ one shows, because its postfix is set after its count. Source: tqdm's `std.py`, 
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, Progress, number
 from rlvitals.readers.formats import column_guess
 

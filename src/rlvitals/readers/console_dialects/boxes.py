@@ -10,8 +10,9 @@ Source: stable_baselines3 `common/logger.py` (HumanOutputFormat.write), spinup `
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.frameworks import sb3
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess

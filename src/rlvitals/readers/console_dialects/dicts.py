@@ -12,10 +12,11 @@ OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import ClassVar
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import json_number, to_step

@@ -5,8 +5,9 @@ note. A person's own stop (Ctrl-C, scancel) is no failure.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects import text as console_text
 from rlvitals.types import Ending
 

@@ -7,8 +7,8 @@ Source: keras-rl `rl/callbacks.py` (TrainEpisodeLogger, TrainIntervalLogger).
 """
 
 import re
-from dataclasses import dataclass
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 
 KERAS_EPISODE = re.compile(r"\s*(\d{1,15})/(\d{1,15}): (?=episode: \d)")

@@ -6,8 +6,8 @@ Source: NeMo-RL's `algorithms/grpo.py` (grpo_train, validate), `algorithms/dpo.p
 """
 
 import re
-from dataclasses import dataclass
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
 
 STEP_HEADING = re.compile(r"=+ Step (\d{1,12})/(\d{1,12}) =+")

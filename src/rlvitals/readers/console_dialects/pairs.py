@@ -11,12 +11,13 @@ may stand among four pairs or more.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean
 from typing import ClassVar
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects import line_forms
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.console_dialects.line_forms import NUMBER

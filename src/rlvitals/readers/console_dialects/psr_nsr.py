@@ -9,8 +9,9 @@ before the line of their step or after it: the first of the log tells.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number, reward_pairs
 from rlvitals.readers.formats.columns import NAN
 

@@ -9,8 +9,8 @@ no space before its number. Source: pymarl `utils/logging.py`
 """
 
 import re
-from dataclasses import dataclass
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
 
 STATS_HEAD = re.compile(r"Recent Stats \| t_env: +(\d{1,15}) \| Episode: +(\d{1,15})\s*\Z")

@@ -7,8 +7,8 @@ they are left out: those say the same.
 """
 
 import re
-from dataclasses import dataclass
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, mean_and_std, number
 
 LIST = re.compile(

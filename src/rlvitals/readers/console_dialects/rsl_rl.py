@@ -7,8 +7,9 @@ to 3, `runners/on_policy_runner.py` (log).
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 
 ITERATION_HEADING = "Learning iteration "

@@ -10,9 +10,9 @@ cells. A range of steps, "101-150", counts as its end; a cell that holds no numb
 """
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step

@@ -11,11 +11,12 @@ several runs: `mlflow.db/NAME` is one of them.
 import os
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UnreadableLog, nearest
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers import select
 from rlvitals.readers.discovery import (
     hide_secrets,

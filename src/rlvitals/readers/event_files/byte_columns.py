@@ -6,11 +6,12 @@ template's (that finds the template), and its other bytes must be the template's
 A row that passes both is intact and means what its template means.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.event_files.framing import (
     CHECKSUM_FORMAT,
     RECORD_HEADER,

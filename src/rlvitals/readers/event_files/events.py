@@ -6,11 +6,12 @@ TensorBoard `plugins/hparams/plugin_data.proto`.
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from rlvitals.errors import quantity
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.event_files.histograms import of_proto, of_tensor
 from rlvitals.readers.event_files.hparams import settings_of
 from rlvitals.readers.event_files.points import Piece

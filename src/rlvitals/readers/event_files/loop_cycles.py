@@ -7,13 +7,14 @@ else against the round's constant bytes, as in `shapes`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.event_files.framing import (
     CHECKSUM_FORMAT,
     MAX_SCALAR_EVENT_BYTES,

@@ -7,9 +7,9 @@ Field numbers: TensorFlow `event.proto`, `summary.proto`, `tensor.proto`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.event_files.tensors import TensorField, elements
 from rlvitals.readers.formats.protobuf import BYTES, FIXED32, FIXED64, VARINT, Malformed, varint
 

@@ -1,12 +1,13 @@
 """Parse the scalars of a window: rounds of a loop first, then records by their length."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.event_files.byte_columns import Shape, row_width
 from rlvitals.readers.event_files.framing import (
     CHECKSUM_FORMAT,

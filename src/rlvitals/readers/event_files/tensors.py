@@ -2,11 +2,11 @@
 
 import math
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.protobuf import BYTES, VARINT, Field, Malformed, fields, to_signed
 
 

@@ -11,12 +11,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Protocol, cast
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 
 MAGIC_LENGTH = 4
 GZIP_MAGIC = b"\x1f\x8b\x08"

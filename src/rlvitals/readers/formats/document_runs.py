@@ -14,12 +14,12 @@ under theirs, {"1": {"reward": 3.5}, "2": {...}}.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats import column_guess, lists, run_labels
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,

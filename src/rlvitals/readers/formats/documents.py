@@ -7,10 +7,11 @@ A cursor holds, of each column, how many points were read and a checksum of them
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.types import Series
 

@@ -1,8 +1,10 @@
 """Read the tables of an HTML text, row by row; a row that is cut short is left out."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from html.parser import HTMLParser
+
+from rlvitals.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

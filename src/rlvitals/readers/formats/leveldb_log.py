@@ -11,11 +11,11 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats.damage import Damage
 from rlvitals.readers.formats.lines import Position, position_at
 

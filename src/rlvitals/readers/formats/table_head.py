@@ -8,13 +8,14 @@ import csv
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats import column_guess, lines, step_order
 from rlvitals.readers.formats.columns import parse_number
 

@@ -8,11 +8,12 @@ accounted for; `one_by_one` reads the rest, and all of them where something else
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.readers.formats import digits
 from rlvitals.readers.formats.columns import NAN, json_number
 from rlvitals.readers.formats.protobuf import (

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Literal
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts.sample import RewardPart, Sample, to_text
 
 Record = Mapping[str, object]

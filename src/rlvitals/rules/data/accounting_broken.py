@@ -29,10 +29,11 @@ not logged are learned from the first half of the run: a change of them is then 
   volcengine/verl, ray_trainer.py; DLR-RM/stable-baselines3, ppo.py: each identity names its lines.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules.books import Books
 from rlvitals.rules.identities import IDENTITIES, Identity

@@ -34,10 +34,11 @@ nothing here.
 - Shao et al. 2024, "DeepSeekMath": advantages relative to the group.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import invariants, kinds

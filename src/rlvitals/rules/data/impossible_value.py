@@ -34,11 +34,12 @@ one but measures something else.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from rlvitals import metrics
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY, STD
 from rlvitals.metrics.catalogue.outcome import EVAL_RETURN, RETURN
 from rlvitals.metrics.catalogue.policy import (

@@ -37,10 +37,11 @@ same. A policy that starts narrow on purpose widens first.
 - Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models".
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh

@@ -40,10 +40,10 @@ A schedule made for a longer run than this one explores to its end: that is what
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, EPSILON
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL

@@ -30,10 +30,10 @@ were not written by the model itself start unlikely and may stay so.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.outcome import ACCURACY as TOKEN_ACCURACY
 from rlvitals.metrics.catalogue.outcome import EVAL_ACCURACY as EVAL_TOKEN_ACCURACY
 from rlvitals.metrics.catalogue.preference import (

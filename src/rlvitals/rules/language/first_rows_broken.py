@@ -32,11 +32,11 @@ large gradients: notes.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.metrics.catalogue.policy import (

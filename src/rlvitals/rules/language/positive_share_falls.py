@@ -23,10 +23,9 @@ Prompts that get harder by a curriculum, or a threshold that is raised on purpos
 - Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning".
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SAMPLES, POSITIVE_SHARE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend

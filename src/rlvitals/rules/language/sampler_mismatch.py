@@ -34,10 +34,10 @@ bounds are what engines in 16 bits reach; few healthy runs stand behind them.
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.optimiser import (
     EXPERT_IMBALANCE,
     POLICY_LAG,

@@ -25,11 +25,10 @@ a note. A KL penalty, an entropy bonus or an auxiliary loss goes on training all
 - Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning".
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.language import (
     NEGATIVE_SAMPLES,
     NEGATIVE_SHARE,

@@ -23,10 +23,9 @@ rollouts a step scatters: more fifths are then within their error.
 - Kirkpatrick et al. 2017, "Overcoming catastrophic forgetting in neural networks".
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.rollout_metrics import REWARD_BY_TASK
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds

@@ -29,10 +29,9 @@ uniform: at most the share of cut responses can be the share of groups that are 
 - Yu et al. 2025, "DAPO", section 3.2, dynamic sampling.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.outcome import REWARD
 from rlvitals.metrics.catalogue.reward import (

@@ -37,10 +37,11 @@ meant. An evaluation that decodes otherwise (temperature 0, fewer tokens) measur
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
 from rlvitals.metrics.catalogue.outcome import (
     EVAL_ACCURACY,
@@ -68,13 +69,7 @@ from rlvitals.rules.rule import (
     Undecided,
     persistence,
 )
-from rlvitals.rules.standing import (
-    MIN_OUTCOME_POINTS,
-    MIN_SHARE_GAIN,
-    Standing,
-    standing,
-    up,
-)
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, MIN_SHARE_GAIN, Standing, standing, up
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.level import first_last_change

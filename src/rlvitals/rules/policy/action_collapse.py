@@ -25,12 +25,12 @@ cannot be judged a warning.
 - Yu et al. 2025, "DAPO", section 3.1, on entropy collapse.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.policy import ACTION, ACTION_COUNT
 from rlvitals.metrics.metric import Bound

@@ -26,10 +26,9 @@ that hardens holds the share of right answers flat while the policy gets better.
 - Shao et al. 2024, "DeepSeekMath", rewards composed of parts.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.outcome import REWARD
 from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds

@@ -30,11 +30,12 @@ longer. A part of the reward that only some tasks have is missing where the batc
 - huggingface/trl, grpo_trainer.py: a reward function may return None; all None is logged as null.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.metrics.catalogue.outcome import REWARD, SCORE

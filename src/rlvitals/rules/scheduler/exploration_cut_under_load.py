@@ -29,8 +29,7 @@ follows the load slowly, and something else from decision to decision, is not fo
   analyses of fish data": the effective number of pairs.
 """
 
-from dataclasses import dataclass
-
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.exploration import BASE_TEMPERATURE, TEMPERATURE
 from rlvitals.metrics.catalogue.outcome import LATENCY
 from rlvitals.metrics.catalogue.scheduler import (

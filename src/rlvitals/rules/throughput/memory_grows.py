@@ -25,10 +25,9 @@ A machine's memory belongs to all that runs on it.
   PagedAttention", on preemption.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.metrics.catalogue.throughput import MACHINE, MEMORY, PREEMPTIONS
 from rlvitals.metrics.metric import Bound

@@ -38,12 +38,11 @@ average the loss differently: only a run's own past is compared.
 - van Hasselt et al. 2016, "Learning values across many orders of magnitude".
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS

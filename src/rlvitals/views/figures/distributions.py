@@ -5,12 +5,12 @@ logged histograms and tables of samples.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals import metrics
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.metrics.catalogue import language, policy, reward
 from rlvitals.signals.quantiles import quantiles
 from rlvitals.types import Histogram, Series, Table, Trace

@@ -1,13 +1,14 @@
 """Define the contents of a report's page, independent of its layout."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.diagnosis.status import Standing
 from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.training_summary import Summary
 from rlvitals.diagnosis.verdict import Verdict
 from rlvitals.errors import VitalsError
+from rlvitals.fast_dataclass import dataclass
 from rlvitals.rollouts.sample import Sample
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.events import Event
