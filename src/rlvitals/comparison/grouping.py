@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
 from rlvitals.fast_dataclass import dataclass
+from rlvitals.lazy_pattern import lazy_pattern
 from rlvitals.metrics import frameworks
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.tracking.environment import SEED_NAME
@@ -15,7 +16,7 @@ from rlvitals.types import Setting, Trace
 PATH_KEY = "path"
 # Settings that name a run, its machine or its output, or that were measured by it (the summary of
 # the Hugging Face Trainer): they do not distinguish experiments.
-NAME_SETTINGS = re.compile(
+NAME_SETTINGS = lazy_pattern(
     r"^(?:rlvitals|wandb|mlflow|trackio)/|^(?:id|name|group|tags|notes|date|time|timestamp)$"
     r"|(?:^|/)(?:run|exp|experiment|job|trial|project)_?(?:id|name|group|tags|notes)?$"
     r"|(?:^|[/_])(?:host|hostname|user|device|cuda|gpu|verbose|track|capture_video|entity|port|pid)$"

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from rlvitals.comparison.siblings import Siblings
 from rlvitals.diagnosis import remedies
 from rlvitals.diagnosis.cost import Waste, waste
 from rlvitals.diagnosis.coverage import Coverage, coverage, open_causes
@@ -22,6 +22,9 @@ from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.thin import MAX_THIN_POINTS, thin
 from rlvitals.types import Series, Trace
+
+if TYPE_CHECKING:  # most runs have no marked ones beside them
+    from rlvitals.comparison.siblings import Siblings
 
 _thin_traces: "WeakKeyDictionary[Trace, Trace]" = WeakKeyDictionary()  # of long runs
 
@@ -49,7 +52,7 @@ class Diagnosis:
     muted: tuple[Muted, ...] = ()
     new: tuple[str, ...] | None = None  # rules whose finding a baseline lacks; None without one
     outlook: Forecast | None = None  # when a rising return will have solved its task
-    siblings: Siblings | None = None  # marked healthy runs of the same task beside it
+    siblings: "Siblings | None" = None  # marked healthy runs of the same task beside it
     retracted: tuple[Retraction, ...] = ()  # filled by `replay` alone: it costs time
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.lazy_pattern import lazy_pattern
 from rlvitals.readers import multi_run
 from rlvitals.readers.formats import column_guess, document_runs, lists, run_labels
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
@@ -30,19 +31,19 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
 JSON_NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
-NAMED_LIST = re.compile(
+NAMED_LIST = lazy_pattern(
     rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*\[?\s*'
     + rb"\s*\]?\s*,\s*\[?\s*".join([JSON_NUMBER, JSON_NUMBER])
     + rb"\s*[,\]]"
 )
-NAMED_ROWS = re.compile(
+NAMED_ROWS = lazy_pattern(
     rb'"(?:[^"\\\n]{1,200}"\s*:\s*\[|\d{1,15}"\s*:)\s*(\{(?:[^{}]|\{[^{}]*\}){1,4000}\})'
     rb'\s*,\s*(?:"\d{1,15}"\s*:\s*)?\{'
 )
-POINT_TRIPLES = re.compile(
+POINT_TRIPLES = lazy_pattern(
     rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + JSON_NUMBER + rb"\s*\]\s*,", re.ASCII
 )
-NUMBERS_ALONE = re.compile(
+NUMBERS_ALONE = lazy_pattern(
     rb"\s*\[\s*(?:\[\s*)?" + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
 )
 UNNAMED_LIST = "values"  # the key of numbers that neither the document nor its name tells

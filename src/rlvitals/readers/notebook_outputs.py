@@ -18,6 +18,7 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.fast_dataclass import dataclass
+from rlvitals.lazy_pattern import lazy_pattern
 from rlvitals.readers import console, multi_run
 from rlvitals.readers.console_dialects.dialect import number
 from rlvitals.readers.console_dialects.text import plain
@@ -30,15 +31,15 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Ending, Log
 
 MIN_PRINTED_ROWS = 3  # of a training that is recognised by printed numbers or a data frame
-OUTPUT_MARK = re.compile(rb'"output_type"\s*:')
+OUTPUT_MARK = lazy_pattern(rb'"output_type"\s*:')
 # `train_dqn(`, `agent.update(`, `loss.backward(`, `ppo_trainer.step(`, `train.py`; not
 # `from_pretrained(`.
-TRAINING_SOURCE = re.compile(
+TRAINING_SOURCE = lazy_pattern(
     r"(?<!pre)(?:train(?!ed)|learn(?!ed)|\bfit|backward|optimi[sz]e|(?<!bar\.)update)\w*\("
     r"|optimi[sz]er|learning_rate|trainer\.step\(|train\w*\.py",
     re.IGNORECASE,
 )
-TRAINING_CALL = re.compile(r"\.(?:train|learn|fit)\(")
+TRAINING_CALL = lazy_pattern(r"\.(?:train|learn|fit)\(")
 DAMAGED_NOTE = "the notebook is damaged or cut short: what can be read of its cells was read"
 
 

@@ -6,7 +6,6 @@ read another file or start processes are taken only from the user's own settings
 configuration folder, the file that `--config` or `RLVITALS_CONFIG` names, the environment, flags.
 """
 
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -151,4 +150,6 @@ def _alternatives() -> str:
 @lru_cache(maxsize=256)
 def _warn_once(text: str) -> None:
     """Log once; a path may hold what a terminal obeys."""
+    import logging  # noqa: PLC0415 - 3 ms, and few files have anything to say
+
     logging.getLogger(__name__).warning("%s", harmless(text))
