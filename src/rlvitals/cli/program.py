@@ -191,11 +191,11 @@ def load_on_use(files: Files) -> Callable[[str], object]:
     return load
 
 
-def _select_files(files: Files, words: Sequence[str]) -> Files:
+def _select_files(files: Files, arguments: Sequence[str]) -> Files:
     """Return what a line needs: the file of the command that it names, else all of them."""
-    if list(words) == ["--version"]:
+    if list(arguments) == ["--version"]:
         return {}
-    matches = [file for file in chain(*files.values()) if [file.partition("_")[0]] == words[:1]]
+    matches = [file for file in chain(*files.values()) if [file.partition("_")[0]] == arguments[:1]]
     return {"": matches} if matches else files
 
 
