@@ -102,8 +102,8 @@ def _comparison(names: list[str]) -> dict[str, object]:
         else lambda record: tuple(getattr(record, name) for name in names)
     )
 
-    def equal(self: object, other: object) -> bool:
-        return values(self) == values(other) if type(self) is type(other) else NotImplemented
+    def equal(self: object, peer: object) -> bool:
+        return values(self) == values(peer) if type(self) is type(peer) else NotImplemented
 
     def get_hash(self: object) -> int:
         return hash(values(self))
@@ -130,8 +130,8 @@ def _refusal(cls: type, names: set[str]) -> dict[str, object]:
 @recursive_repr()
 def _describe(self: Any) -> str:  # noqa: ANN401 - a record of any class
     """Name the class and each field with its value."""
-    shown = (field for field in dataclasses.fields(self) if field.repr)
-    values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in shown)
+    described = (field for field in dataclasses.fields(self) if field.repr)
+    values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in described)
     return f"{type(self).__qualname__}({values})"
 
 

@@ -5,7 +5,6 @@ the configuration folder > default. The nearest file is the first one found from
 upward, else the one in the working folder; `config_files` says what it may not set.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields
 from datetime import date, datetime
@@ -270,6 +269,8 @@ def _check_number(key: str, value: object, origin: str) -> float:
 
 
 def _content(file: SettingsFile) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - most runs have no settings file
+
     try:
         return tomllib.loads(toml_files.read(file).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
