@@ -75,7 +75,7 @@ def test_a_finding_more_is_new_and_one_less_is_gone(run):
 
 def test_worse_is_new_and_better_is_known(run):
     for was, new in (("note", True), ("warning", True), ("error", False)):
-        held = tuple(replace(one, severity=was) for one in entries(run.found))
+        held = tuple(one._replace(severity=was) for one in entries(run.found))
         after, gone = compare({"exp/ppo": held}, run)
         errors = {rule.name for rule, one in run.found.findings if one.severity is Severity.ERROR}
         assert errors

@@ -132,6 +132,7 @@ RATCHETS = {
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
     "server": Ratchet(0.0, 0, 0, 42),
     "signals": Ratchet(0.4, 3, 0, 46),
+    "startup": Ratchet(0.0, 0, 0, 1),
     "storage": Ratchet(0.7, 8, 0, 114),
     "tracking": Ratchet(0.3, 9, 0, 89),
     "trainers": Ratchet(0.6, 13, 0, 198),

@@ -1,8 +1,10 @@
 """Declare options, and the sections of settings that are independent of the others."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import TypeVar
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 OptionT = TypeVar("OptionT")
 

@@ -5,9 +5,8 @@ the configuration folder > default. The nearest file is the first one found from
 upward, else the one in the working folder; `config_files` says what it may not set.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import date, datetime
 from math import isfinite
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, TypeGuard
 from rlvitals.errors import UsageError, nearest
 from rlvitals.options import Monitoring, Mute, Plot, Recording
 from rlvitals.options import option as _option
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import toml_files
 from rlvitals.storage.toml_files import SettingsFile
 
@@ -269,6 +269,8 @@ def _check_number(key: str, value: object, origin: str) -> float:
 
 
 def _content(file: SettingsFile) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - most runs have no settings file
+
     try:
         return tomllib.loads(toml_files.read(file).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:

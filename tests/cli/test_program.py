@@ -327,3 +327,16 @@ def test_commands_that_read_many_runs_take_the_working_folder(call):
         assert "failing" in out, command
     rlvitals.start("runs/recorded").finish()
     assert "runs/recorded" in call("runs", "--quick")[1]
+
+
+@pytest.mark.parametrize(("words", "loaded"), [("--version", set()), ("runs --help", {"runs"})])
+def test_a_line_loads_the_command_that_it_names_and_no_other(words, loaded):
+    code = """
+import sys
+from rlvitals.cli import COMMAND_FILES, main
+main(sys.argv[1:])
+files = {file for group in COMMAND_FILES.values() for file in group}
+print(*(file for file in files if f"rlvitals.cli.{file}" in sys.modules))"""
+    command = [sys.executable, "-c", code, *words.split()]
+    last = subprocess.check_output(command, text=True).splitlines()[-1]
+    assert loaded <= set(last.split()) <= loaded | {"diagnose"}  # whose parts `judging` uses

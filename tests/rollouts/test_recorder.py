@@ -9,6 +9,7 @@ import pytest
 import rlvitals
 from rlvitals.errors import UsageError
 from rlvitals.rollouts import rollout_index
+from rlvitals.rollouts.records import zstd
 from rlvitals.rollouts.sample import RewardPart
 from rlvitals.tracking import rollout_log
 
@@ -69,7 +70,7 @@ def test_no_secret_reaches_the_file(tmp_path):
         chat = [{"role": "assistant", "content": f"export HF_TOKEN={TOKEN}"}]
         run.log_rollouts(0, [{"prompt": f"use {TOKEN}", "messages": chat, "password": "hunter2"}])
     (file,) = (tmp_path / "run" / "rollouts").iterdir()
-    text = rollout_log.zstd.decompress(file.read_bytes()).decode()
+    text = zstd.decompress(file.read_bytes()).decode()
     assert TOKEN not in text
     assert "hunter2" not in text
     assert text.count("[redacted]") == 3

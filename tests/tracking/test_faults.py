@@ -523,7 +523,7 @@ def beside(monkeypatch):
     def start(folder, writing, **more):
         one = sink.Sink("beside", "a test's own", "", lambda _: writing)
         monkeypatch.setattr(selection, "find", {"beside": one}.get)
-        monkeypatch.setattr(selection, "SINKS", (one,))
+        monkeypatch.setattr(selection, "SINK_MODULES", ("beside",))
         return rlvitals.start(folder, sinks=["beside"], strict=False, **more)
 
     return start

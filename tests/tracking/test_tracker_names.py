@@ -1,7 +1,10 @@
 """The names that a script for another tracker types, on our run and on the module."""
 
 import argparse
+import math
+import time
 
+import numpy as np
 import pytest
 from recording_checks import happened, points
 
@@ -99,3 +102,56 @@ def test_a_run_of_the_look_alike_that_ended_takes_no_more(tmp_path, monkeypatch)
     rlvitals.log({"loss": 2.0}, step=7)
     rlvitals.finish()
     assert points(tmp_path / "a")["loss"] == [(7, 2.0)]
+
+
+@pytest.mark.parametrize("options", [{}, {"durable": True}, {"sinks": ["jsonl"]}], ids=str)
+@pytest.mark.parametrize("compiled", ["on", "off"])
+def test_summary_has_the_last_value_of_each_metric(tmp_path, monkeypatch, options, compiled):
+    monkeypatch.setenv("RLVITALS_COMPILED", compiled)
+    run = rlvitals.start(tmp_path / "a", **options)
+    summary = run.summary
+    assert dict(summary) == {}
+    run.log(1, {"loss": 2.0, "return": 10.0})
+    run.log(2, {"loss": 1.0}, episode=3)
+    run.log(3, {"eval": {"return": np.float32(4)}, "lost": None})
+    expected = {"loss": 1.0, "return": 10.0, "eval/return": 4.0}
+    assert summary == expected
+    assert run.flush()
+    assert summary == expected
+    run.log(4, {"return": 7, "loss": math.nan})
+    run.log(5, {"loss": 0.5})
+    assert (summary.loss, run.summary["return"], len(summary)) == (0.5, 7.0, 3)
+    run.finish()
+    assert summary == {**expected, "loss": 0.5, "return": 7.0}
+
+
+def test_what_is_set_in_the_summary_stays_over_what_is_logged(tmp_path):
+    with rlvitals.start(tmp_path / "a") as run:
+        run.log(1, {"loss": 2.0})
+        run.summary["loss"] = 0.1
+        run.summary.setdefaults({"loss": 5, "best": 3})
+        run.log(2, {"loss": 1.0})
+        assert run.summary == {"loss": 0.1, "best": 3}
+        del run.summary["loss"]
+        assert run.summary.as_dict() == {"loss": 1.0, "best": 3}
+    assert len(happened(tmp_path / "a", "summary")) == 2
+
+
+def test_a_summary_read_while_rows_are_written_misses_none(tmp_path):
+    """Rows go from the list to the thread and on to the disk meanwhile."""
+    with rlvitals.start(tmp_path / "a", flush_seconds=0.01) as run:
+        for i in range(3000):
+            run.log(i, {"i": float(i), f"m{i % 3}": 1.0})
+            if not i % 7:
+                assert run.summary["i"] == i
+
+
+def test_a_summary_holds_no_axis_and_nothing_of_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLVITALS_RECORDING_MACHINE_SECONDS", "0.01")
+    with rlvitals.start(tmp_path / "a", flush_seconds=0.01) as run:
+        deadline = time.monotonic() + 60
+        while "machine/cpu_percent" not in points(tmp_path / "a"):
+            run.log(1, {"loss": 1.0}, tokens=5)
+            run.flush()
+            assert time.monotonic() < deadline
+        assert run.summary == {"loss": 1.0}

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import inf, nan
 
 from rlvitals.agents.workspace import Workspace
@@ -13,6 +12,7 @@ from rlvitals.diagnosis.root_cause import Case
 from rlvitals.errors import UnreadableLog, UsageError, harmless, nearest, quantity
 from rlvitals.rollouts import evidence as rollout_evidence
 from rlvitals.rollouts import row_filter
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import downsample
 from rlvitals.tracking import requests
 from rlvitals.types import Series

@@ -7,12 +7,12 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from email.message import EmailMessage
 from urllib.parse import urlsplit
 
 from rlvitals.alerts import addresses
 from rlvitals.alerts.delivery import DeliveryError, Message
+from rlvitals.startup.fast_dataclass import dataclass
 
 COMMAND_SECONDS = 30.0  # that a command may take
 SMTP_LASTING = 500  # from this code on a failure is permanent (RFC 5321)

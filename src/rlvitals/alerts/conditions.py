@@ -6,7 +6,6 @@ alarms = find_alarms(diagnosis, conditions)
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from rlvitals.metrics import find as find_metric
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.going_on import UPDATE_METRICS, describe_start, goes_on
 from rlvitals.rules.rule import Severity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 from rlvitals.views import phrases, rate_text
 

@@ -1,7 +1,8 @@
 """Define a message, and the error of a message that was not delivered."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import os
 import stat
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, time
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from rlvitals.alerts.channels import CHANNELS, Fields
 from rlvitals.alerts.conditions import Condition, parse
 from rlvitals.alerts.tracker import WAIT_SECONDS
 from rlvitals.errors import UsageError, nearest
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import toml_files
 
 ALERTS_FILE = "alerts.toml"

@@ -6,9 +6,10 @@ each time.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.alerts.conditions import Alarm
+from rlvitals.startup.fast_dataclass import dataclass
 
 WAIT_SECONDS = 60.0  # that an alarm lasts before it is sent
 # By `benchmarks/stopping.py`: at the first of them 4 of 674 healthy runs are alerted, so 1.

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +16,7 @@ from rlvitals.bucket import node_manifest as manifests
 from rlvitals.bucket.node_manifest import BEATS, MANIFESTS, Manifest, Piece
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.errors import UnreadableLog, VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE
 from rlvitals.storage.safe_files import atomic_write, inside, open_append

@@ -13,10 +13,11 @@ for each commit, `<node>.<sequence>-<random>.json`: the highest sequence counts,
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
 from rlvitals.storage.safe_files import checksum
 from rlvitals.storage.typed import Fields

@@ -14,7 +14,6 @@ import secrets
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -25,6 +24,7 @@ from rlvitals.checkpoints.transfer.fsspec_remote import SCHEME_PACKAGES
 from rlvitals.checkpoints.transfer.s3_session import s3_session
 from rlvitals.checkpoints.transfer.timeouts import call_within
 from rlvitals.errors import UsageError, VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import redact
 
 ResultT = TypeVar("ResultT")

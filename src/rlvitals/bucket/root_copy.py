@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rlvitals.bucket import run_index
 from rlvitals.bucket.download import download
 from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.errors import UnreadableLog
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.safe_files import atomic_write, inside
 from rlvitals.tracking.spool import NODE_FOLDER
 

@@ -7,9 +7,10 @@ A version is an ETag, of Google's store a generation, as a listing of the store 
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 class Conflict(Exception):  # noqa: N818 - it is an answer of the store

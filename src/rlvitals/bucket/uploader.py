@@ -18,7 +18,7 @@ import socket
 import time as clock
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from rlvitals.bucket.node_manifest import ATTEMPTS, BEATS, MANIFESTS, SEGMENTS, 
 from rlvitals.bucket.object_store import Conditions, ObjectStore
 from rlvitals.bucket.store_dialects import Conflict
 from rlvitals.errors import UnreadableLog
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import frames
 from rlvitals.storage.frames import Tail
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, Attempt, read_about

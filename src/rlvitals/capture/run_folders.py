@@ -8,13 +8,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvitals.capture import printed
 from rlvitals.capture.imports import FOLDER_VARIABLE
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.tracking import launcher_rank
 from rlvitals.tracking.start import start
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.checkpoints import disk, naming, other_trainers, recovery
@@ -17,6 +16,7 @@ from rlvitals.checkpoints.manifest import (
 )
 from rlvitals.checkpoints.owner import Tell
 from rlvitals.checkpoints.retention import Policy, make_entry, select_surplus
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import holds
 
 

@@ -7,7 +7,7 @@ has none, and is never resumed from.
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from rlvitals.checkpoints import disk, huggingface, naming, recovery
@@ -18,6 +18,7 @@ from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.training_code import code
 from rlvitals.errors import VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import holds
 
 KEEP_ALL = sys.maxsize  # to keep: all of them

@@ -6,7 +6,7 @@ Nothing is changed: what `Checkpoints` would set aside or remove is only reporte
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from rlvitals.checkpoints import disk, huggingface, naming, other_trainers, prov
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest, NotSealed, UnreadableCheckpoint
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import holds
 from rlvitals.storage.run_folder import RUN_FILE, About, read_about
 from rlvitals.tracking import other_processes

@@ -10,7 +10,7 @@ import json
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path, PurePosixPath
 
 import xxhash
@@ -18,6 +18,7 @@ import xxhash
 from rlvitals.checkpoints import disk, naming
 from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.errors import VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
 from rlvitals.storage.safe_files import NotAFile, read_regular
 from rlvitals.storage.typed import Fields

@@ -11,11 +11,11 @@ latest                        a text file: the name of the newest sealed checkpo
 import os
 import re
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 from zlib import crc32
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import safe_files
 
 MANIFEST_FILE = "manifest.json"

@@ -3,13 +3,13 @@
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
 from rlvitals.checkpoints import naming, provenance
 from rlvitals.errors import UsageError, harmless
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.safe_files import make_folders
 
 Tell = Callable[[str], None]

@@ -12,7 +12,7 @@ count, and the attempts are summed.
 import sys
 import time as clock
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from math import isfinite
 from os import PathLike
@@ -23,6 +23,7 @@ from uuid import uuid4
 from rlvitals.checkpoints import progress_file
 from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.errors import UsageError, harmless
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.safe_files import lock
 
 RUNNING, COMPLETED, FAILED, STOPPED = "running", "completed", "failed", "stopped"

@@ -9,12 +9,13 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from rlvitals.checkpoints import disk
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import temp_files
 from rlvitals.storage.safe_files import read_regular
 

@@ -1,9 +1,9 @@
 """The result of a resume: the checkpoint, and how exact the continuation is."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.checkpoints.catalog import Checkpoint
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """Decide which checkpoints are kept; evaluated after each save."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isnan
 from typing import Literal
 
 from rlvitals.checkpoints.manifest import Manifest
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

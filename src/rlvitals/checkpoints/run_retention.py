@@ -6,12 +6,13 @@ run the same command again.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rlvitals.checkpoints import disk, inspect_run, naming, recovery
 from rlvitals.checkpoints.retention import make_entry, policy_from_dict, select_surplus
 from rlvitals.errors import UnreadableLog, UsageError, quantity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import compact, events, holds, safe_files, tail_index, thin_file
 from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, BlockFile, block_files, read_about

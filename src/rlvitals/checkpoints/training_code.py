@@ -16,11 +16,12 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 MAX_TREE_BYTES = 4 << 20  # of source in all: a tree costs about 0.8 s of CPU time per MB
 MAX_TREE_FILE_BYTES = 128 << 10  # the parser keeps the GIL for a complete file

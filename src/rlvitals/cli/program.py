@@ -4,7 +4,8 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from io import TextIOWrapper
 from itertools import chain, groupby
 from pathlib import Path
@@ -18,6 +19,7 @@ from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.hosted.address import to_path
 
 Groups = Mapping[str, Sequence[Command]]  # commands by the title of their group
+Files = Mapping[str, Sequence[str]]  # their modules' names, by the same
 HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by default
 # Verbs of other tools: what is run in their place, or what to type here.
 VERB_ALIASES = {
@@ -169,15 +171,43 @@ def translate(argv: Sequence[str]) -> list[str]:
     return [VERB_ALIASES.get(verb, verb), *rest]
 
 
-def start(groups: Groups, argv: Sequence[str] | None = None) -> int:
+def load_commands(files: Files) -> Groups:
+    """Import the modules of commands."""
+    return {
+        title: tuple(import_module(f"rlvitals.cli.{file}").COMMAND for file in group)
+        for title, group in files.items()
+    }
+
+
+def load_on_use(files: Files) -> Callable[[str], object]:
+    """Return the `__getattr__` of the package whose `COMMAND_GROUPS` and `COMMANDS` these are."""
+
+    def load(name: str) -> object:
+        if name not in {"COMMAND_GROUPS", "COMMANDS"}:
+            raise AttributeError(f"module 'rlvitals.cli' has no attribute {name!r}")
+        groups = load_commands(files)
+        return groups if name == "COMMAND_GROUPS" else tuple(chain.from_iterable(groups.values()))
+
+    return load
+
+
+def _select_files(files: Files, arguments: Sequence[str]) -> Files:
+    """Return what a line needs: the file of the command that it names, else all of them."""
+    if list(arguments) == ["--version"]:
+        return {}
+    matches = [file for file in chain(*files.values()) if [file.partition("_")[0]] == arguments[:1]]
+    return {"": matches} if matches else files
+
+
+def start(files: Files, argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` names; print user errors without a traceback."""
     if sys.stdout is None:  # closed by the parent process
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode
     try:
-        top = parser(groups)
         words = translate(sys.argv[1:] if argv is None else argv)
+        top = parser(load_commands(_select_files(files, words)))
         if not words:
             top.print_help()
             return EXIT_USAGE

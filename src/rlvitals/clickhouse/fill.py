@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import Any
 
@@ -23,6 +23,7 @@ from rlvitals.clickhouse.store_tables import POINT_TABLE, ROLLOUT_TABLE, RUN_TAB
 from rlvitals.errors import UnreadableLog
 from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.rollout_columns import Rollouts
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import columns, reader
 from rlvitals.storage.index import Index
 from rlvitals.storage.reader import RunCursor, RunScan

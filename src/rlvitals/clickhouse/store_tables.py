@@ -5,7 +5,7 @@ rows may be inserted again: ReplacingMergeTree keeps one of them, and what the v
 a minimum or a maximum, which a repetition does not change.
 """
 
-from dataclasses import dataclass
+from rlvitals.startup.fast_dataclass import dataclass
 
 BUCKET_POINTS = 128  # consecutive points of an attempt that a row of `pixels` sums up
 SCHEMA_VERSION = 1  # of the tables: a database of another one is refused

@@ -10,7 +10,6 @@ UNIT: `% of the random-to-baseline range`, `% of baseline`, or none, for the met
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from rlvitals.comparison.scores import At, Axis
 from rlvitals.comparison.statistics import Array, Interval
 from rlvitals.errors import UsageError, nearest
 from rlvitals.rules import standing
+from rlvitals.startup.fast_dataclass import dataclass
 
 Relation = Literal["no worse than", "better than"]
 Unit = Literal["range", "baseline", "absolute"]

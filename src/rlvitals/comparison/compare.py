@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rlvitals.comparison.grouping import Member, RunGroup
 from rlvitals.comparison.result import Comparison, Group, RunScore, Task
 from rlvitals.comparison.scores import At, Axis
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 
 DEFAULT_SCORE_AT = At()
 

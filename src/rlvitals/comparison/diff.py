@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from rlvitals import metrics
@@ -10,6 +9,7 @@ from rlvitals.comparison.divergence_step import Divergence, find_divergence
 from rlvitals.comparison.failed_runs import MIN_STEPS_SHARE
 from rlvitals.comparison.grouping import is_experiment_setting
 from rlvitals.rules import standing
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Trace
 

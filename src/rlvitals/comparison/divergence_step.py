@@ -5,7 +5,6 @@ difference has no trend, and its noise is estimated from how it varies from row 
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from rlvitals.signals.noise import (
     two_lines_fit,
 )
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 Array = NDArray[np.float64]

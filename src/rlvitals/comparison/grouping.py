@@ -3,19 +3,20 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import frameworks
 from rlvitals.metrics.frameworks import lookup
+from rlvitals.startup.fast_dataclass import dataclass
+from rlvitals.startup.lazy_pattern import lazy_pattern
 from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Setting, Trace
 
 PATH_KEY = "path"
 # Settings that name a run, its machine or its output, or that were measured by it (the summary of
 # the Hugging Face Trainer): they do not distinguish experiments.
-NAME_SETTINGS = re.compile(
+NAME_SETTINGS = lazy_pattern(
     r"^(?:rlvitals|wandb|mlflow|trackio)/|^(?:id|name|group|tags|notes|date|time|timestamp)$"
     r"|(?:^|/)(?:run|exp|experiment|job|trial|project)_?(?:id|name|group|tags|notes)?$"
     r"|(?:^|[/_])(?:host|hostname|user|device|cuda|gpu|verbose|track|capture_video|entity|port|pid)$"

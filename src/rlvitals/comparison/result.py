@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from rlvitals.comparison import statistics
 from rlvitals.comparison.statistics import Interval
 from rlvitals.rules import standing
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Setting
 
 Answer = Literal["better", "worse", "cannot tell"]

@@ -4,7 +4,6 @@ import contextlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
 from rlvitals.rules import standing
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 Array = NDArray[np.float64]

@@ -1,13 +1,13 @@
 """Compare a run with healthy runs of the same task: settings, band and first divergence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from rlvitals.comparison.diff import Difference, diff_runs
 from rlvitals.comparison.divergence_step import Divergence
 from rlvitals.rules import standing
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 

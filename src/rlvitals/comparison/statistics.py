@@ -6,7 +6,6 @@ equal weights, and runs are resampled within their task.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 
 Array = NDArray[np.float64]
 Sample = Sequence[Array]  # scores of one group, by task

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from rlvitals.comparison.result import Task
 from rlvitals.comparison.scores import At, Axis, Curve
 from rlvitals.errors import UsageError, join_first
 from rlvitals.rules import known_task
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

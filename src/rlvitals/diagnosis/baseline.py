@@ -6,21 +6,22 @@ step and no number, so that it stays the same finding while its run goes on. Wor
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import UsageError
 from rlvitals.rules.rule import Severity
+from rlvitals.startup.fast_dataclass import dataclass
 
 BASELINE_FORMAT = 1
 # Verdicts, which no rule finds: a file may hold that a run failed, or that nobody can tell.
 RUN_FAILED_FINDING, CANNOT_TELL_FINDING = "run-failed", "cannot-tell"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Known:
+class Known(NamedTuple):
     """A finding as the file holds it."""
 
     rule: str

@@ -1,11 +1,12 @@
 """From judged runs to each rule's measured rates, and to the module that holds them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.rules.rate import FAMILIES, Rate
 from rlvitals.rules.rule import Severity
+from rlvitals.startup.fast_dataclass import dataclass
 
 RATES_MODULE_HEADER = '''\
 """Measured rates of each rule, by family. Written by `rates_module`: not by hand."""

@@ -1,11 +1,10 @@
 """Cost of a fault that persists, in steps, hours and money, and the part that was avoidable."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.diagnosis.duration import clock
 from rlvitals.rules.rule import Finding
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 HOUR_SECONDS = 3600.0

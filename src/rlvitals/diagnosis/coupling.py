@@ -3,7 +3,6 @@ the distance of its choices from the optimum by the replicas' speeds.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.rules.derived_series import outside_pulses, temperature_lag
 from rlvitals.rules.workload import SPEEDS_SETTING, Optimum, latest_shares, misplaced_share, optimum
 from rlvitals.signals.lagged import MIN_LAGGED_POINTS, Lagged
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Trace
 
 LATENCY_METRICS = (

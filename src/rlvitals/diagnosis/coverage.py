@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.rule import Rule, Severity, Undecided
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Trace
 
 

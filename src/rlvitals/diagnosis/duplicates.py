@@ -11,7 +11,6 @@ training that was repeated with the same tracker, are two runs.
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations
 from typing import TypeVar
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.rules.going_on import goes_on
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 Key = TypeVar("Key", bound=Hashable)

@@ -1,10 +1,10 @@
 """Trace in, Diagnosis out. Pure: no files, no clock, no colours."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from rlvitals.comparison.siblings import Siblings
 from rlvitals.diagnosis import remedies
 from rlvitals.diagnosis.cost import Waste, waste
 from rlvitals.diagnosis.coverage import Coverage, coverage, open_causes
@@ -20,7 +20,11 @@ from rlvitals.rules.rate import FAMILIES, Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.thin import MAX_THIN_POINTS, thin
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
+
+if TYPE_CHECKING:  # most runs have no marked ones beside them
+    from rlvitals.comparison.siblings import Siblings
 
 _thin_traces: "WeakKeyDictionary[Trace, Trace]" = WeakKeyDictionary()  # of long runs
 
@@ -48,7 +52,7 @@ class Diagnosis:
     muted: tuple[Muted, ...] = ()
     new: tuple[str, ...] | None = None  # rules whose finding a baseline lacks; None without one
     outlook: Forecast | None = None  # when a rising return will have solved its task
-    siblings: Siblings | None = None  # marked healthy runs of the same task beside it
+    siblings: "Siblings | None" = None  # marked healthy runs of the same task beside it
     retracted: tuple[Retraction, ...] = ()  # filled by `replay` alone: it costs time
 
     def __repr__(self) -> str:

@@ -2,9 +2,11 @@
 
 import re
 
+from rlvitals.startup.lazy_pattern import lazy_pattern
+
 # The first that matches the last line of a traceback. Words that the libraries themselves print.
 EXCEPTION_MEANINGS = tuple(
-    (re.compile(pattern, re.IGNORECASE), meaning)
+    (lazy_pattern(pattern, re.IGNORECASE), meaning)
     for pattern, meaning in (
         (
             r"OutOfMemoryError|CUDA (?:error: )?out of memory|HIP out of memory",

@@ -1,7 +1,5 @@
 """Forecast of the step at which the metric of a persisting fault reaches a given level."""
 
-from dataclasses import dataclass
-
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.known_task import environment
@@ -9,6 +7,7 @@ from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.shapes import start
 from rlvitals.rules.standing import OUTCOME_NAMES, label, outcome
 from rlvitals.signals.forecast import Crossing, crossing
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 EXPLORATION_FLOOR_SHARE = 0.05  # of its first level, where exploration is over

@@ -6,7 +6,7 @@ Sources: TRL's "Logging" page, "Crucial values"; Hugging Face's table of PPO's f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ from rlvitals.rules.policy import ratio_off_one
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.standing import label, standing
 from rlvitals.signals.level import first_last_change
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 Part = Literal["goals", "stability"]

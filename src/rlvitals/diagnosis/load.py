@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlvitals import metrics, rules
-from rlvitals.comparison.grouping import Member
 from rlvitals.diagnosis import duplicates
 from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.hosted import address as hosted
@@ -35,6 +35,9 @@ from rlvitals.storage.events import Event
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, read_about
 from rlvitals.tracking import clock, liveness
 from rlvitals.types import Lifecycle, Log, Profile, Series, Setting, Trace
+
+if TYPE_CHECKING:
+    from rlvitals.comparison.grouping import Member
 
 SETTINGS_FROM = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 THRESHOLDS_FROM = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
@@ -117,7 +120,7 @@ def members(
     overrides: Given,
     seen_runs: set[tuple[Path, str]],
     ray_address: str | None = None,
-) -> tuple[list[Member], list[UnreadableLog]]:
+) -> "tuple[list[Member], list[UnreadableLog]]":
     """Read the runs at a path to be compared, and the errors of those that cannot be read.
 
     A run that was `seen_runs` at another path already is not read again; one that several trackers
@@ -145,6 +148,8 @@ def members(
     copies = duplicates.find(
         {i: duplicates.identify(new_runs[i].trackers, trace) for i, trace in traces.items()}
     )
+    from rlvitals.comparison.grouping import Member  # noqa: PLC0415 - one run is compared to none
+
     loaded = [Member(trace, str(path)) for i, trace in traces.items() if i not in copies]
     return loaded, [error for error in results if isinstance(error, UnreadableLog)]
 

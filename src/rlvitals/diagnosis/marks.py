@@ -7,7 +7,7 @@ run's name counts.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
 from rlvitals.diagnosis.calibration import Judged, reduce_diagnosis
@@ -15,6 +15,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UsageError
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules import CATALOGUE
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import events, safe_files
 from rlvitals.storage.run_folder import is_run
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from rlvitals.comparison.siblings import compare_siblings
 from rlvitals.diagnosis import load, marks
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.verdict import GOOD_VERDICTS
@@ -28,6 +27,10 @@ def attach(diagnosis: Diagnosis, run: Run, overrides: Given) -> Diagnosis:
             continue
         if len(healthy) == 8:  # enough for a band; each is read in full
             break
+    if not healthy:
+        return diagnosis
+    from rlvitals.comparison.siblings import compare_siblings  # noqa: PLC0415 - few runs have any
+
     return replace(diagnosis, siblings=compare_siblings(diagnosis.trace, healthy))
 
 

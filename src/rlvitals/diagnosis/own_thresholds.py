@@ -1,12 +1,13 @@
 """Fit the thresholds of rules that fire on a lab's own healthy runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite, log, sqrt
 
 from rlvitals.diagnosis.marks import Mark
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 

@@ -9,13 +9,13 @@ run has. What a person reads is "lower the learning rate (lr, now 0.09)"; of one
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from rlvitals import metrics
 from rlvitals.metrics.frameworks import TABLES
 from rlvitals.metrics.frameworks.key import Table
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Setting, Trace
 
 SETTING_PLACEHOLDER = re.compile(r"\{(\w+(?:\|\w+)*)(?::([^{}]+))?\}")

@@ -1,7 +1,7 @@
 """A run judged as it grew: what was said when, and what was taken back since."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rate import Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Answer, Finding, Rule, Severity, Undecided
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Lifecycle, Trace
 
 REPLAY_PARTS = 20  # prefixes: one at every 5 % of the run

@@ -1,7 +1,7 @@
 """Findings in, cases out: each symptom under its best cause, the likeliest root cause first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rlvitals.diagnosis.cost import Waste
 from rlvitals.diagnosis.coverage import Unlock
@@ -10,6 +10,7 @@ from rlvitals.diagnosis.remedies import Knob
 from rlvitals.rules import causes
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.startup.fast_dataclass import dataclass
 
 Found = Sequence[tuple[Rule, Finding]]
 

@@ -4,7 +4,6 @@ where = standing(name, diagnosis, progress, checkpoints, now)
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import MAX_LIVE_SILENCE_S, liveness
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 if TYPE_CHECKING:  # it loads what records a run

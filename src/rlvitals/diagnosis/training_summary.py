@@ -5,7 +5,6 @@ scatter stands beside it: a loss of policy gradients may lie at zero, below it, 
 policy learns, and is no proof by itself.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from rlvitals.diagnosis.coupling import Coupling, Spread, coupling, spread
@@ -22,6 +21,7 @@ from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import Standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import tail_ratio
+from rlvitals.startup.fast_dataclass import dataclass
 
 Answered = Literal["yes", "no", "unknown"]
 LOSS_TAIL_POINTS = 10  # losses

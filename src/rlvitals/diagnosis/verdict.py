@@ -1,6 +1,5 @@
 """Verdict of a run in one word: the first that applies in this order, by the outcome first."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from rlvitals.diagnosis.exceptions import usual_meaning
@@ -15,6 +14,7 @@ from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import SHARE_OUTCOMES, Standing, describe_progress
 from rlvitals.rules.untaught import lifeless
 from rlvitals.rules.weigh import content
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 

@@ -1,10 +1,10 @@
 """The checks of the doctor, and their results."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The data that the checks read: gathered once, without changing anything."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.checkpoints import inspect_run as looking
@@ -11,6 +10,7 @@ from rlvitals.checkpoints.progress import Progress
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.readers.discovery.walk import Walk
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.run_folder import RUN_FILE, About, block_files, is_run, read_both
 from rlvitals.types import Trace
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ from rlvitals.errors import quantity
 from rlvitals.following.duration_text import format_duration
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
+from rlvitals.startup.fast_dataclass import dataclass
 
 NAME_SEPARATOR = re.compile(r"[-_. ]+")
 MIN_LIKENESS = 0.6  # of 1: how alike the parts of two names must be

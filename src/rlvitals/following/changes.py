@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 

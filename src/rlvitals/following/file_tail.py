@@ -7,7 +7,6 @@ time in whole seconds, a changed file is read once more after they have passed.
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
@@ -17,6 +16,7 @@ from rlvitals.following.thin_buffer import ThinBuffer
 from rlvitals.readers.discovery.join import concatenate_series
 from rlvitals.readers.formats.lines import REPLACED_NOTE, REREAD_NOTE
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Series
 
 COARSE_CLOCK_SECONDS = 2.0  # seconds that the times of the coarsest file systems are apart

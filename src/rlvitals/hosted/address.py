@@ -1,11 +1,12 @@
 """Parse the addresses of hosted runs: `wandb:entity/project/run`, `mlflow:http://...`, URLs."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from os import PathLike, fspath
 from pathlib import Path
 from urllib.parse import unquote
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 # A path collapses the two slashes of a URL: one is enough here.
 WANDB_PAGE = re.compile(r"https?:/+(?:\w+\.)?wandb\.ai/+([^?#]+)(?:[?#].*)?")

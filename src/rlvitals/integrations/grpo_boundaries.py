@@ -6,11 +6,11 @@ in between generates another. Read from trl 1.16: trl/trainer/grpo_trainer.py,
 `_prepare_inputs`.
 """
 
-from dataclasses import dataclass
 from math import ceil, gcd
 from typing import Any
 
 from rlvitals.integrations import data_order
+from rlvitals.startup.fast_dataclass import dataclass
 
 GENERATION_LOSS = "the generation that was being trained on"
 REFERENCE_LOSS = "the reference model that sync_ref_model moves"

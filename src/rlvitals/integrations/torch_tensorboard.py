@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from rlvitals.readers.event_files.texts import settings_in
 from rlvitals.tracking.start import start
 
 if TYPE_CHECKING:
@@ -108,6 +107,8 @@ class SummaryWriter:
         self, tag: str, text_string: str, global_step: int | None = None, *_: object, **__: object
     ) -> None:
         """Record a text; a table of hyperparameters is also added to the settings."""
+        from rlvitals.readers.event_files.texts import settings_in  # noqa: PLC0415 - texts are few
+
         self.run.log_text(self._step(tag, global_step), tag, text_string)
         if settings := settings_in(str(text_string)):
             self.run.update_settings(settings)

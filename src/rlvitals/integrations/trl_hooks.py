@@ -6,13 +6,15 @@ _get_per_token_logps_and_entropies, _compute_loss.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
 from torch.nn.modules.module import register_module_forward_pre_hook
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 HOOKED_METHODS = (
     "_generate",

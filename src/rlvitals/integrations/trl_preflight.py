@@ -11,7 +11,6 @@ their weights checked, and say so.
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from accelerate.utils import gather_object
@@ -22,6 +21,7 @@ from rlvitals.integrations.trl_hooks import Tap, draws_samples, local
 from rlvitals.sanity_checks import language
 from rlvitals.sanity_checks.check import Check, Failed
 from rlvitals.sanity_checks.check import Preflight as Report
+from rlvitals.startup.fast_dataclass import dataclass
 
 Stop = Literal["never", "failed", "always"]
 

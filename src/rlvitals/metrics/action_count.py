@@ -5,10 +5,11 @@ untrained Gaussian policy of standard deviation 1 has entropy 0.5 ln(2 pi e) per
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 MAX_FIRST_ROWS = 3  # updates: the first row may be missing or already a little lower
 NATS_PER_DIMENSION = 0.5 * math.log(2 * math.pi * math.e)  # 1.4189

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.steps import align, axis, change, resume
 from rlvitals.metrics.steps.align import UNKNOWN_UNIT, Clock, Source
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import (
     Budget,
     Histogram,
@@ -159,7 +160,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
 def _take_outcomes(gathered: _Gathered) -> None:
     """Map outcomes by the words of their keys, where no table knows one of training.
 
-    Beside a known outcome of training, right answers alone are looked for.
+    Beside a known outcome of training (no accuracy, which a fit has too), right answers are taken.
     """
     known = {
         column.name
@@ -168,7 +169,6 @@ def _take_outcomes(gathered: _Gathered) -> None:
         if column.name in outcome_words.JUDGED_OUTCOMES
     }
     means: list[str] = []
-    # Keras prints an accuracy of whatever a network fits, a critic's targets too.
     if any("eval" not in name for name in known - {outcome.ACCURACY.name}):
         known.update(outcome_words.SCORED_OUTCOMES)
     elif not known:

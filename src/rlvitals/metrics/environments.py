@@ -6,10 +6,12 @@ Wrappers may change all of it: clipped rewards, frame skips, normalised rewards,
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Define the terms that the guides and the output use."""
 
-from dataclasses import dataclass
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ taken, if every other word is one of a place; a key with any further word names 
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 
 from rlvitals.metrics.frameworks import GENERIC
 from rlvitals.metrics.frameworks.key import Table
 from rlvitals.metrics.profile import LANGUAGE_FRAMEWORKS
+from rlvitals.startup.fast_dataclass import dataclass
 
 Words = frozenset[str]
 

@@ -6,7 +6,7 @@ exit code at the end is read as what ended the run.
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +20,7 @@ from rlvitals.readers.console_dialects.text import STREAM_RECORDS, Pieces, recor
 from rlvitals.readers.discovery.run_names import own_name
 from rlvitals.readers.formats.lines import HEAD_BYTES, Position, open_log, read_head
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log
 
 CONSOLE_SUFFIXES = (".log", ".txt", ".out", ".err")

@@ -9,7 +9,6 @@ name is read where a person names it.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -30,6 +29,7 @@ from rlvitals.readers.formats.lines import (
 )
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat")

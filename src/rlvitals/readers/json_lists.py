@@ -28,22 +28,23 @@ from rlvitals.readers.formats.json_lines import flatten, parse_object
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
 from rlvitals.readers.plain_jsonl import CONFIG_STEMS, ROLLOUT_STEMS
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.lazy_pattern import lazy_pattern
 from rlvitals.types import Log
 
 JSON_NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
-NAMED_LIST = re.compile(
+NAMED_LIST = lazy_pattern(
     rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*\[?\s*'
     + rb"\s*\]?\s*,\s*\[?\s*".join([JSON_NUMBER, JSON_NUMBER])
     + rb"\s*[,\]]"
 )
-NAMED_ROWS = re.compile(
+NAMED_ROWS = lazy_pattern(
     rb'"(?:[^"\\\n]{1,200}"\s*:\s*\[|\d{1,15}"\s*:)\s*(\{(?:[^{}]|\{[^{}]*\}){1,4000}\})'
     rb'\s*,\s*(?:"\d{1,15}"\s*:\s*)?\{'
 )
-POINT_TRIPLES = re.compile(
+POINT_TRIPLES = lazy_pattern(
     rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + JSON_NUMBER + rb"\s*\]\s*,", re.ASCII
 )
-NUMBERS_ALONE = re.compile(
+NUMBERS_ALONE = lazy_pattern(
     rb"\s*\[\s*(?:\[\s*)?" + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
 )
 UNNAMED_LIST = "values"  # the key of numbers that neither the document nor its name tells

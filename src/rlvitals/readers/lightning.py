@@ -8,7 +8,6 @@ its cells. Source: `lightning/fabric/loggers/csv_logs.py` (`_ExperimentWriter`),
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +16,7 @@ from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.lines import REPLACED_NOTE, REWRITTEN_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log
 
 LIGHTNING = "lightning"

@@ -8,7 +8,7 @@ point of `train/loss`, `params/lr` the text of a setting, `tags/` the same. Sour
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
@@ -18,6 +18,7 @@ from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log
 
 MAX_METRIC_NOTES = 4  # metric files with a note of their own

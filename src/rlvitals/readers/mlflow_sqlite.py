@@ -10,7 +10,6 @@ import math
 import sys
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from rlvitals.readers.formats.columns import MAX_STEP, NAN
 from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Series
 
 if TYPE_CHECKING:

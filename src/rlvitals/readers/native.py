@@ -9,7 +9,7 @@ those of `run.json` with the changes since; which table of names is taken says i
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -18,6 +18,7 @@ from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.reader import Cursor, Reader, ThinReading
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import blocks, frames, reader, run_folder, thin_read, typed
 from rlvitals.storage.blocks import BlockCursor, Scan, ScanBuilder
 from rlvitals.storage.columns import concatenate_tables

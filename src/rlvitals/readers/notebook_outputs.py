@@ -10,7 +10,7 @@ Nothing is executed. Source: transformers' `utils/notebook.py` (NotebookTraining
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,18 +26,20 @@ from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.html_tables import HtmlTable, tables
 from rlvitals.readers.formats.notebook_cells import Cell, read_cells
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
+from rlvitals.startup.lazy_pattern import lazy_pattern
 from rlvitals.types import Ending, Log
 
 MIN_PRINTED_ROWS = 3  # of a training that is recognised by printed numbers or a data frame
-OUTPUT_MARK = re.compile(rb'"output_type"\s*:')
+OUTPUT_MARK = lazy_pattern(rb'"output_type"\s*:')
 # `train_dqn(`, `agent.update(`, `loss.backward(`, `ppo_trainer.step(`, `train.py`; not
 # `from_pretrained(`.
-TRAINING_SOURCE = re.compile(
+TRAINING_SOURCE = lazy_pattern(
     r"(?<!pre)(?:train(?!ed)|learn(?!ed)|\bfit|backward|optimi[sz]e|(?<!bar\.)update)\w*\("
     r"|optimi[sz]er|learning_rate|trainer\.step\(|train\w*\.py",
     re.IGNORECASE,
 )
-TRAINING_CALL = re.compile(r"\.(?:train|learn|fit)\(")
+TRAINING_CALL = lazy_pattern(r"\.(?:train|learn|fit)\(")
 
 
 @dataclass(frozen=True, slots=True)

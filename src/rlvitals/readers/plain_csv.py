@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from rlvitals.errors import join_first, quantity
@@ -43,6 +43,7 @@ from rlvitals.readers.formats.table_head import (
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.table_runs import Selection
 from rlvitals.readers.thin_columns import ThinReader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Setting
 
 # One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".

@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,6 +30,7 @@ from rlvitals.readers.formats.partial_json import CutShortError, items, members
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.thin_columns import ThinReader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Setting
 
 MAX_JSON_ARRAY_BYTES = 2**29  # an array is held as a whole

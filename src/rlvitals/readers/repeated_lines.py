@@ -13,7 +13,7 @@ kind; those with an outcome, or most of them, are the run's.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -32,19 +32,21 @@ from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.signals.finite import Array
+from rlvitals.startup.fast_dataclass import dataclass
+from rlvitals.startup.lazy_pattern import lazy_pattern
 from rlvitals.types import Log
 
 # Words of which a line of training has at least one.
-TRAINING_WORDS = re.compile(
+TRAINING_WORDS = lazy_pattern(
     r"(?<![a-z])(?:episodes?|epochs?|iter(?:ation)?s?|generations?|(?:time)?steps?|games?|frames?"
     r"|rewards?|returns?|scores?|loss|eps(?:ilon)?|wins?|train(?:ing)?)(?![a-z])",
     re.IGNORECASE,
 )
-CELL = re.compile(
+CELL = lazy_pattern(
     rf"(?<![\w.])(?P<number>{NUMBER})(?:\s?/\s?(?P<total>\d+))?"
     r"(?P<unit> ?%|(?:[a-zA-Zµ]{1,8}(?:/[a-z]{1,8})?)?)(?![\w.]*\d)"
 )
-COUNTED_UNIT = re.compile(
+COUNTED_UNIT = lazy_pattern(
     r"\s?(games?|episodes?|(?:time)?steps?|frames?|iterations?|epochs?|wins|losses|draws|moves)"
     r"(?![\w/])",
     re.IGNORECASE,

@@ -6,7 +6,7 @@ numbers. Source: `ray/tune/logger/{csv,json}.py`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +25,7 @@ from rlvitals.readers.formats.literals import parse_literal
 from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.thin_columns import ThinReader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Setting
 
 ITERATION_KEY, CONFIG_KEY = "training_iteration", "config"

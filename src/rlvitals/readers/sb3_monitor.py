@@ -7,7 +7,7 @@ columns: `r,l,t` and what `info_keywords` asked for. Source: `common/monitor.py`
 import csv
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from rlvitals.errors import quantity
@@ -17,6 +17,7 @@ from rlvitals.readers.formats.lines import Line, Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals, Row
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import SB3_STEP_UNIT, row_numbers
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Setting
 
 MONITOR_RETURN, MONITOR_LENGTH, MONITOR_ELAPSED = "r", "l", "t"

@@ -8,7 +8,7 @@ Before 0.8 the file is called `backup.swanlab`, version 1, and a payload is a li
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rlvitals.errors import quantity
@@ -19,6 +19,7 @@ from rlvitals.readers.formats.leveldb_log import Format, Records
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Position, is_replaced, open_log
 from rlvitals.readers.formats.protobuf import Field, Malformed, double, fields, to_signed
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Ending, Log, Setting
 
 SWANLAB_FORMAT = Format("SwanLab", b":SWL", 0xE1D6, (1, 2), "swanlab sync")

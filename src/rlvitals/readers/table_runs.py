@@ -9,11 +9,12 @@ episode,reward                     an attempt each time that the episodes start 
 import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from rlvitals.readers.formats import column_guess, run_labels
 from rlvitals.readers.formats.columns import parse_number
+from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_RUN_ROWS = 5
 MAX_TABLE_RUNS = 100

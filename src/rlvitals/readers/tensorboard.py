@@ -7,7 +7,7 @@ them. Settings: of `add_hparams`, and CleanRL's table of hyperparameters.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +24,7 @@ from rlvitals.readers.formats.lines import (
     position_at,
 )
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log
 
 

@@ -1,11 +1,11 @@
 """Thin the points of a large text log while it is read, a chunk of its rows in memory at once."""
 
 from collections.abc import Callable, Iterable, KeysView
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.readers.formats.columns import NAN, Columns
 from rlvitals.readers.reader import Cursor, ThinReading
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import thin_read
 from rlvitals.storage.thinner import Thinner
 from rlvitals.types import Log, Series

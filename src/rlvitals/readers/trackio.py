@@ -8,7 +8,6 @@ with a time and no step, `alerts` what the run said. Source: `trackio/sqlite_sto
 """
 
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.trackio_values import Values
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Setting, Text
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ of transformers. A copy that was cut short reads as the rows before the cut.
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog, quantity
@@ -16,6 +15,7 @@ from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.formats.partial_json import CutShortError, members
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Setting
 
 LOG_HISTORY = "log_history"

@@ -11,7 +11,6 @@ Needs pyarrow, the extra `parquet`.
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Table
 
 COMPLETIONS_FILE = re.compile(r"completions_(\d+)\.parquet")

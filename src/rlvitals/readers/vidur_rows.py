@@ -11,11 +11,11 @@ What the stack guarantees of a row that is in place:
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rlvitals.errors import quantity
 from rlvitals.readers.formats.columns import parse_number, to_step
+from rlvitals.startup.fast_dataclass import dataclass
 
 BASE_COLUMNS = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
 VIDUR_TEXT_COLUMNS = frozenset({"data_type", "datetime", "mode"})

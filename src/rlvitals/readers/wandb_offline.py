@@ -7,7 +7,7 @@ nested ones joined by "/"; the fields of the run record are under `wandb/...`.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.wandb.media import histogram, media_kind, take_media
 from rlvitals.readers.wandb.rows import key_and_value, parse
 from rlvitals.readers.wandb.steps import WANDB_STEP, RowSteps, StepChoice
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Ending, Histogram, Log, Setting
 
 WANDB_FORMAT = Format("W&B", b":W&B", 0xBEE1, (0,), "wandb sync")

@@ -1,12 +1,11 @@
 """Summarise groups of rollouts, whose rewards are compared, as series of each step."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.rollouts.step_means import StepMeans, to_series
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 MIN_GROUP_ROLLOUTS = 2  # rollouts whose rewards can be compared

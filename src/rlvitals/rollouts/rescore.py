@@ -5,7 +5,6 @@ number or None for each completion. The module's `WEIGHTS`, a dict, weighs them;
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import isfunction, signature
 from math import isfinite
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from rlvitals.errors import UsageError
 from rlvitals.rollouts.group_series import MIN_GROUP_ROLLOUTS
 from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
+from rlvitals.startup.fast_dataclass import dataclass
 
 BATCH_ROLLOUTS = 256  # rollouts that a function gets at once, of the same step
 RewardFunction = Callable[..., Sequence[float | None]]

@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from rlvitals.rollouts.text_measures import (
     copied_share,
     states_answer,
 )
+from rlvitals.startup.fast_dataclass import dataclass
 
 NO_STEP = -1
 PENDING_ROWS = 4096  # that wait as Python's objects

@@ -1,12 +1,11 @@
 """Select and sort rollouts by their columns, without opening a sample."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError, nearest
 from rlvitals.rollouts.rollout_columns import Rollouts, hash_text
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

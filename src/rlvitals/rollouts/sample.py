@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 TRAINING_SPLIT, EVAL_SPLIT = "train", "eval"
 

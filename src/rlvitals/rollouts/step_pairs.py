@@ -1,13 +1,12 @@
 """Pair the rollouts of two steps that answer the same prompt, by what moved most."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.rollouts.row_filter import check_step
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

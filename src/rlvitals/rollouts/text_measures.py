@@ -7,21 +7,23 @@ texts nothing is kept but these numbers.
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log
 
 import numpy as np
 
 from rlvitals.rollouts.sample import Sample
+from rlvitals.startup.fast_dataclass import dataclass
+from rlvitals.startup.lazy_pattern import lazy_pattern
 
 MIN_STEP_PROMPTS = 8  # fewer cannot be told from each other
 MAX_OPEN_STEPS = 16  # steps of which words wait in memory; asynchronous files mix a few
 MAX_TEXT_CHARACTERS = 8000  # of a prompt and of a reply, that are read
 PASSAGE_CHARACTERS = 24  # shorter passages are names and phrases that a reply must repeat
 # A word of letters, or a single sign of Chinese, Japanese or Korean.
-WORD = re.compile(r"[\u2e80-\ud7ff]|[^\W\d_\u2e80-\ud7ff]+")
+WORD = lazy_pattern(r"[\u2e80-\ud7ff]|[^\W\d_\u2e80-\ud7ff]+")
 LETTERS_OF_SCRIPTS = {
-    name: re.compile(pattern)
+    name: lazy_pattern(pattern)
     for name, pattern in {
         "Latin": r"[A-Za-z\u00c0-\u024f]",
         "Greek": r"[\u0370-\u03ff]",
@@ -35,11 +37,11 @@ LETTERS_OF_SCRIPTS = {
         "Korean": r"[\uac00-\ud7af]",
     }.items()
 }
-BEFORE_ANSWER = re.compile(
+BEFORE_ANSWER = lazy_pattern(
     r"(?:answer|solution|ground.?truth|result|label)\W{0,4}(?:is\W{1,4})?$", re.IGNORECASE
 )
 # Two or more of these are examples: of one letter of four, one of them is the expected answer.
-LABELLED = re.compile(
+LABELLED = lazy_pattern(
     r"(?:answer|solution|ground.?truth|result|label)\W{0,4}[:=][ \t]*\S", re.IGNORECASE
 )
 

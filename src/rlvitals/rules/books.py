@@ -1,13 +1,13 @@
 """The two sides of an identity, row by row, and how far apart rounding alone may put them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Metric
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,6 @@ common are compared by that, however few rows the log has.
 
 import math
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_change import MIN_GAIN_SD, single_value_sd
 from rlvitals.signals.spread import median, noise_sd
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 OUTCOME_LEVEL_POINTS = 5  # points whose median is a level

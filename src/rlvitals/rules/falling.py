@@ -6,14 +6,13 @@ episode bad at once falls in a line for so long and no longer; what takes far lo
 that gets worse from update to update.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from rlvitals.rules.episode_window import OUTCOME_LEVEL_POINTS, memory
 from rlvitals.rules.standing import least_that_counts, outcome
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 VISIBLE_LOSS_SHARE = 0.1  # of the loss

@@ -7,7 +7,7 @@ agree, whichever is worse. Nothing here depends on where zero is, or on the unit
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from rlvitals.signals.outcome_change import MIN_SHARE_LOST, outcome_change
 from rlvitals.signals.outcome_course import LateLoss, late_loss
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 MIN_GAIN_POINTS = 20  # with fewer no block is a level
@@ -221,8 +222,7 @@ def _few_batches_standing(current: Standing, values: Array, response_sd: float) 
     has_slope = abs(slope_errors(values)) >= MAX_LEVEL_SLOPE_ERRORS
     if has_gained or has_slope or change.high > MAX_FLAT_SD * response_sd:
         return current
-    flat = replace(current, first=first, last=last, low=change.low, high=change.high)
-    return no_gain(flat)
+    return no_gain(replace(current, first=first, last=last, low=change.low, high=change.high))
 
 
 def excuse_selected_prompts(trace: Trace, current: Standing) -> Standing:

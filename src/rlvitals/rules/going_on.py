@@ -8,14 +8,13 @@ What is said of a run that goes on may be taken back a few rows later. So some r
 once what they see has stood for a while, and once it has had the time to learn anything at all.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import LOSS, UPDATES
 from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.throughput import MACHINE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 MAX_LIVE_SILENCE_S = 600.0  # seconds: a log that grew more recently belongs to a live run

@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
 from rlvitals.metrics.catalogue.outcome import (
@@ -26,6 +26,7 @@ from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.standing import OUTCOME_NAMES, Standing, label, standing
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 MIN_EVALS = 4  # fewer show no trend

@@ -1,6 +1,5 @@
 """Accounting identities that a log must satisfy, by the source code of its framework."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from rlvitals.metrics.catalogue import (
@@ -17,6 +16,7 @@ from rlvitals.metrics.catalogue.value import Q_MAX, Q_MEAN, Q_MIN
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules import ledgers
 from rlvitals.rules.rule import Severity
+from rlvitals.startup.fast_dataclass import dataclass
 
 TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO = "trl-ppo", "trl-ppo-old", "trl-grpo", "trl-dpo"
 RLVITALS_RLHF = "rlvitals-rlhf"  # logs the metrics of both of TRL's PPO trainers

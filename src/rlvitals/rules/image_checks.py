@@ -3,7 +3,6 @@
 A check answers questions with their own image and with another question's; see `metrics/images.py`.
 """
 
-from dataclasses import dataclass
 from functools import reduce
 from math import sqrt
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue import images
 from rlvitals.rules.rule import Undecided
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 NO_RIGHT_ANSWERS = (

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.surrogate import FIRST_CLIP_FRACTION, FIRST_KL, FIRST_RATIO_MAX
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Table, Trace
 
 FIRST_UPDATE_STEP = 1  # a framework's first row, where every update is logged

@@ -6,7 +6,6 @@ once an outcome is known not to have improved, whether it lost what it had.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -35,6 +34,7 @@ from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_course import course_of
 from rlvitals.signals.rolling import block_means
 from rlvitals.signals.spread import median, noise_sd
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Trace
 
 # Written by scripts/fit_likely_outcome.py: of each number of SHAPE its mean and standard deviation

@@ -1,6 +1,6 @@
 """Tests of a whole run's outcome by block means, for outcomes without a linear trend."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from rlvitals.signals.outcome_change import (
     outcome_change,
 )
 from rlvitals.signals.outcome_course import CLEAR_GAIN_SD, Course, course_of, falls
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 ANSWER_STATES: dict[Answer, State] = {

@@ -1,12 +1,11 @@
 """Throughput per interval, from the steps and the clock that the log has."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.throughput import STEPS_PER_SECOND
 from rlvitals.rules.shapes import MIN_LASTING_SHARE
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 # seconds: SB3 logs whole ones, so shorter windows are mostly rounding; and whatever the clock,

@@ -5,8 +5,6 @@ identity has no threshold that a healthy run could pass. Rewards shaped or scale
 another relation than the environment's, from the start and to one side of it: they are not judged.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +14,7 @@ from rlvitals.metrics.environments import Environment
 from rlvitals.rules import kinds
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.remembered import cache_by_trace
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 PAY_TOLERANCE, MIN_PAY_DEVIATION = 0.01, 0.1  # of the expected pay: below and above rounding

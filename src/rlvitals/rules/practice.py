@@ -10,10 +10,10 @@ with 1e-7 (all weights of large ones) to 1e-3 (adapters, small ones), and sample
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import inf
 
 from rlvitals.rules import kinds
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Setting, Trace
 
 SOFT_UPDATE_ALGORITHMS = (

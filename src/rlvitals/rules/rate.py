@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 
 from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile
 
 # Kinds of training whose healthy runs look alike: a rule is measured in each.

@@ -7,7 +7,6 @@ log-probabilities of the sampled tokens under both models tell it: their mean di
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from rlvitals.signals.blocks import block_length, block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Histogram, Series, Trace
 
 

@@ -4,19 +4,20 @@ import re
 from functools import lru_cache
 
 from rlvitals.metrics.catalogue.reward import COMPONENT
+from rlvitals.startup.lazy_pattern import lazy_pattern
 
 SOLVED_SHARE = 0.95  # of right answers, in a task with little left to learn
 # "information" and "percentage" have other words in them; "xmlcount" begins with one.
-FORM_PATTERN = re.compile(
+FORM_PATTERN = lazy_pattern(
     r"(?<![a-z])(?:format|fmt|xml|tags?(?![a-z])|syntax|template)", re.IGNORECASE
 )
-_RIGHT_ANSWER_PATTERN = re.compile(
+_RIGHT_ANSWER_PATTERN = lazy_pattern(
     r"correct|accura|success|solve|pass|equation|exact_?match|check_(?:answer|numbers)|verif"
     r"|unit_?test|(?<![a-z])answer(?!\w*len)",
     re.IGNORECASE,
 )
 # Parts that take something off, or pay for manner: whether they are earned says nothing of answers.
-_SHAPING_PATTERN = re.compile(
+_SHAPING_PATTERN = lazy_pattern(
     r"len|penalt|repeat|repetition|overlong|divers|entropy|brev|concis|cost|kl(?![a-z])|cosine"
     r"|language|style|safe|toxic|anti|hack|cheat|bonus|novel|turn|token|efficien",
     re.IGNORECASE,

@@ -1,7 +1,7 @@
 """Known changes in mid-run, and the change that a finding follows closely."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from rlvitals.metrics.catalogue.progress import BATCH_SIZE, CURRICULUM, EPOCH
 from rlvitals.metrics.catalogue.throughput import ELAPSED
 from rlvitals.rules.rule import Finding, Rule
 from rlvitals.rules.standing import label
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 Kind = Literal["resume", "setting", "stage", "epoch"]

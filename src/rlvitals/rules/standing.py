@@ -1,6 +1,5 @@
 """Direction of a run's outcome with its interval, by which rules weigh a symptom."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -34,6 +33,7 @@ from rlvitals.signals.level import bound_change, first_last_change
 from rlvitals.signals.plateau import is_share_of_full_batches, plateau_start
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 State = Literal[

@@ -1,7 +1,5 @@
 """Detection of a missing learning signal: no gradient, equal rewards, or no updates."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY
@@ -22,6 +20,7 @@ from rlvitals.rules.rule import Threshold
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS
 from rlvitals.rules.width import max_entropy
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Trace
 
 MIN_SIGNAL_UPDATES = 20  # updates

@@ -1,7 +1,6 @@
 """Width of a policy's actions: of continuous ones, of SAC's, and the most of discrete ones."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.known_task import environment
 from rlvitals.signals.finite import Array
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 # exp(150) is beyond what any log holds: an entropy so large is no Gaussian's.

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from rlvitals.metrics.catalogue.policy import ACTION, ACTION_COUNT
 from rlvitals.metrics.catalogue.scheduler import SELECTED_REPLICA
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 SPEEDS_SETTING = "replica_speeds"

@@ -1,9 +1,9 @@
 """Results of a preflight: a check that passed, failed, or could not be made."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from rlvitals.errors import VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

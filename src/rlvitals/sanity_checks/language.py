@@ -4,13 +4,13 @@ Pure: values in, checks out. Shapes: G groups of N samples, B samples of at most
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, run_check
 from rlvitals.sanity_checks.numbers import first_index, machine_epsilon, rounding_error, to_floats
+from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_COMPARED = 2  # samples, ranks: one alone can be compared with nothing
 MAX_TEXT_LENGTH = 40  # characters of a text that is shown

@@ -6,7 +6,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 MAX_REPLAYED_MESSAGES = 64  # that a browser which comes back can catch up with
 MAX_QUEUED_MESSAGES = 256  # of one listener; a slower one is cut off and comes back

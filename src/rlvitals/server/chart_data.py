@@ -1,7 +1,7 @@
 """Pack the charts of a run for a range of steps and the width of a screen."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from typing import cast
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.server.run_page import RunPage
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart, Packed, Packer
 from rlvitals.views.figures.figure import Kind, Line, Panel

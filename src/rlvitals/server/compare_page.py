@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
 from rlvitals.server.run_header import LAMP_WORDS
 from rlvitals.server.run_summary import lamp
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 from rlvitals.views import comparison_text, phrases
 from rlvitals.views.charts import overlay as overlays

@@ -5,7 +5,7 @@ import io
 import json
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -28,6 +28,7 @@ from rlvitals.server.fleet import Fleet
 from rlvitals.server.fleet_line import Summary
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 from rlvitals.views import diagnosis_json, json_view
 

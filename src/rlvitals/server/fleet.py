@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
 from rlvitals.server.served_folder import ServedFolder
 from rlvitals.settings import Settings
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import search_terms
 from rlvitals.storage.downsample import Points
 from rlvitals.storage.run_query import Indexed, RunQuery

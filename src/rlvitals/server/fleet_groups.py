@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from rlvitals.comparison import statistics
 from rlvitals.errors import join_first
 from rlvitals.server.fleet_line import LAMPS, ROOT_KEY, Summary, is_bookkeeping
 from rlvitals.server.run_summary import SPARK_COLUMNS, SPARK_LEVELS, to_heights
+from rlvitals.startup.fast_dataclass import dataclass
 
 SEED_SUFFIX = re.compile(r"[-_/.]*\b(s|seed)[-_]?\d+$", re.IGNORECASE)
 

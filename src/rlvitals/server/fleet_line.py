@@ -6,8 +6,9 @@ Nothing here imports what judges: the first page of the fleet is served before t
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.run_query import Indexed
 from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
 

@@ -3,11 +3,11 @@
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.startup.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from rlvitals.readers.discovery.sources import Run

@@ -1,7 +1,7 @@
 """Lay out a run's page: vital signs, dashboard, findings, metrics, and what was recorded."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from rlvitals.diagnosis.marks import Mark
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.server import page_shell, rollout_view, run_header, timeline
 from rlvitals.server.fleet_line import ROOT_KEY
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.figures import actions, dashboard, distributions, figure, reward_breakdown

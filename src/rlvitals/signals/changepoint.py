@@ -1,7 +1,6 @@
 """Detect the largest level shift of a series."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from rlvitals.signals.finite import (
 from rlvitals.signals.noise import SHRINKAGE_TWO_LINES, line_fit, persistence
 from rlvitals.signals.spread import robust_sd
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_SHIFT_POINTS = 20  # values below which no shift is tested
 JUMP_POINTS = 5  # points on either side that show that a shift is sudden

@@ -1,7 +1,6 @@
 """Drawdown of a series: the fall from its best block mean to the last."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from rlvitals.signals.noise import (
     persistence,
     two_lines_fit,
 )
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Extrapolate a series to a level, with a confidence interval."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, scale_to_unit
 from rlvitals.signals.noise import SHRINKAGE_LINE, persistence
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_PACE_POINTS = 20  # points of the stretch that the slope is fitted to
 

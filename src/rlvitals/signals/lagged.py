@@ -1,12 +1,12 @@
 """Correlate the changes of two series over a range of lags."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from rlvitals.signals.finite import Array, is_constant, scale_to_unit
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_LAGGED_POINTS = 50  # points: fewer cannot show a correlation over many lags
 MEMORY_DIVISOR = 5  # the effective number of points uses correlations over 1/5 of them

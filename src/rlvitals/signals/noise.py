@@ -7,13 +7,13 @@ worst case and needs no fit.
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.finite import Array
+from rlvitals.startup.fast_dataclass import dataclass
 
 Indices = NDArray[np.int64]
 

@@ -1,13 +1,13 @@
 """Measure the oscillation of a series: roughness ratio and reversals."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.spread import noise_sd
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ the next in rank, so that one outlier does not change the answer.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from rlvitals.signals.finite import (
 from rlvitals.signals.noise import SHRINKAGE_LINE, line_fit, persistence
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 
 Answer = Literal["rose", "flat", "lost", "fell", "cannot tell"]
 

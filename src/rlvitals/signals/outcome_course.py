@@ -1,7 +1,6 @@
 """The course of an outcome by blocks: what it gained, and what of that is lost at its end."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, clip_extremes, clip_outliers
 from rlvitals.signals.oscillation import turning_points
 from rlvitals.signals.spread import NORMAL_MAD, median, noise_sd
+from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_BLOCK_SD = 3.0  # standard deviations of a block's mean
 FALL_SHARE = 0.5  # of the range, of a fall; of the gain, of a loss

@@ -1,12 +1,12 @@
 """Find values far above the median of the values before them."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
+from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_BASELINE_POINTS = 5  # finite values before a point
 

@@ -1,7 +1,6 @@
 """Linear trend of a series, with a confidence interval for autocorrelated noise."""
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -10,6 +9,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.noise import MIN_NOISE_POINTS, candidates, line_fit, slope_weights
 from rlvitals.signals.student import t_quantile
+from rlvitals.startup.fast_dataclass import dataclass
 
 # Point-to-point noise on top of slow noise hides the latter's persistence, which block means show.
 # So the error is also estimated from at least this many blocks, and the larger one is used.

@@ -9,7 +9,7 @@ import os
 import time as clock
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import frames, payloads
 from rlvitals.storage.frames import Damage, Frame, Header, Kind, Tail
 from rlvitals.storage.payloads import Changed

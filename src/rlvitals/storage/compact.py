@@ -10,10 +10,11 @@ import os
 import time as clock
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import blocks, columns, compacted, frames, holds, payloads, tail_index
 from rlvitals.storage.blocks import Scalars, try_lock
 from rlvitals.storage.compacted import Block, Damaged, PackedFile

@@ -11,7 +11,6 @@ own checksum and last value, so that one metric, or all last values, are read wi
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 from types import TracebackType
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import columns, frames, payloads
 from rlvitals.storage.blocks import Scalars
 from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Header, Kind, Tail

@@ -5,11 +5,12 @@ last, lowest and highest point of each column draw the same line as all points d
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 Whole = NDArray[np.int64]

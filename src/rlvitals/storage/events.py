@@ -9,9 +9,10 @@ import os
 import time as clock
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import payloads, redact, typed
 from rlvitals.storage.safe_files import Opener, open_append, open_regular
 from rlvitals.storage.typed import Fields

@@ -10,13 +10,13 @@ Reading continues after a damaged frame at the next valid header.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 from typing import IO
 from zlib import crc32
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.startup.fast_dataclass import dataclass
 
 BLOCK_MAGIC = b"RLVB"
 BLOCK_FORMAT = 1

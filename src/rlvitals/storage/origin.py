@@ -1,10 +1,10 @@
 """The part of a block file that a compacted file replaces, as a frame."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Self
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import frames, payloads, typed
 from rlvitals.storage.blocks import BlockCursor
 from rlvitals.storage.frames import Frame, Kind

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from struct import Struct
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
 from rlvitals.storage.frames import Kind, pad
 from rlvitals.storage.typed import Fields, WrongTypeError

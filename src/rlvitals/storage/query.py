@@ -8,11 +8,12 @@ view.m4("train/loss", 800)      # what a plot 800 pixels wide shows
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import blocks, columns, downsample, reader, thin_read
 from rlvitals.storage.blocks import BlockCursor, Scalars
 from rlvitals.storage.compacted import Damaged, PackedFile

@@ -1,11 +1,12 @@
 """Read a run folder's blocks of all attempts and ranks, and its events, since a cursor."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from rlvitals.errors import quantity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import columns, events, typed
 from rlvitals.storage.blocks import BlockCursor, Scalars, Scan, ScanBuilder, scan
 from rlvitals.storage.compacted import PackedFile

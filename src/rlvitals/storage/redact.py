@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar, cast
 
+from rlvitals.startup.lazy_pattern import lazy_pattern
 from rlvitals.storage import redact_patterns as kinds
 
 REDACTED = "[redacted]"
@@ -22,18 +23,20 @@ STRONG_KINDS = frozenset({"any", "text"})  # what a name alone makes a secret
 MappingT = TypeVar("MappingT", bound=Mapping[str, object])
 
 # An address: the user's name stays, the password goes. It may hold an "@" and a "/" itself.
-URL_PASSWORD = re.compile(r"(://[^\s/:@\"'`]*:)([^\s\"'`]*)(?=@[\w.\[-])")
-URL_TOKEN = re.compile(r"(://)([\w.~-]{20,})(?=@[\w.\[-])")
-USER_OPTION = re.compile(r"((?<!\S)(?:-u|--user|--proxy-user)[ =]\"?'?[\w.@+-]+:)(?!//)([^\s\"']+)")
-AUTH_HEADER = re.compile(
+URL_PASSWORD = lazy_pattern(r"(://[^\s/:@\"'`]*:)([^\s\"'`]*)(?=@[\w.\[-])")
+URL_TOKEN = lazy_pattern(r"(://)([\w.~-]{20,})(?=@[\w.\[-])")
+USER_OPTION = lazy_pattern(
+    r"((?<!\S)(?:-u|--user|--proxy-user)[ =]\"?'?[\w.@+-]+:)(?!//)([^\s\"']+)"
+)
+AUTH_HEADER = lazy_pattern(
     r"(?i)\b(authorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:(?:bearer|basic|token|digest|apikey)\s+)?"
     r"|bearer\s+(?=[\w.~+/=-]{16})|(?:set-)?cookie\\*[\"']?:\s+\\*[\"']?)([^\"'\r\n]+)"
 )
-QUERY_SECRET = re.compile(
+QUERY_SECRET = lazy_pattern(
     r"(?i)([?&][\w.%-]{0,40}?(?:sig|signature|token|key|secret|password|credential)=)"
     r"([^\s&\"'`;<>]+)"
 )
-NETRC_PASSWORD = re.compile(
+NETRC_PASSWORD = lazy_pattern(
     r"(\blogin\s+\S+\s+password\s+)(\S+)|(\bwandb\s+login\s+)([0-9a-zA-Z_-]{20,})"
 )
 # What is called like a secret, what separates the value (in JSON within JSON quotes stand behind
@@ -41,35 +44,37 @@ NETRC_PASSWORD = re.compile(
 NAME_CORE = (
     "pass|pw|secret|credential|token|key|auth|bearer|cookie|connectionstring|licen[cs]e|otp|session"
 )
-SECRET_NAME = re.compile(NAME_CORE)  # for text in lower case: ten times as fast as `(?i)`
-ASSIGNMENT = re.compile(
+SECRET_NAME = lazy_pattern(NAME_CORE)  # for text in lower case: ten times as fast as `(?i)`
+ASSIGNMENT = lazy_pattern(
     rf"(?i)(?<![\w.-])(?P<dash>-{{0,2}})(?P<name>[\w./-]{{0,{MAX_NAME_LETTERS}}}?(?:{NAME_CORE})"
     rf"[\w.-]{{0,{MAX_NAME_LETTERS}}})"
     r"(?P<sep>\\*[\"']?\]?(?:\s*(?:=>|:=|=|:)\s*|(?<!\s)[ \t]+))"
     r"(?:[rbuf]{0,2}(?P<quote>\\*[\"'])(?P<inner>[^\r\n]*?)(?P=quote)|(?P<bare>[^\s\"'`;&]+))"
 )
 # '--password', 'x' in the repr of a list or in JSON.
-FLAG_PAIR = re.compile(r"((\\*[\"'])-{1,2}([\w.-]{1,64})\2\s*,\s*(\\*[\"']))([^\"'\r\n\\]*)(?=\4)")
+FLAG_PAIR = lazy_pattern(
+    r"((\\*[\"'])-{1,2}([\w.-]{1,64})\2\s*,\s*(\\*[\"']))([^\"'\r\n\\]*)(?=\4)"
+)
 # "login failed with key x": prose, so only a value that is no word counts.
-PROSE_SECRET = re.compile(
+PROSE_SECRET = lazy_pattern(
     r"(?i)\b((?:key|token|secret|password|passphrase|credential)s?(?:\s+(?:is|was))?"
     r"[ \t]+[\"'`]?)([A-Za-z0-9][\w+/=.-]{15,})"
 )
 # "bob:x@host" without a scheme. An image's digest, "python:3.11@sha256:...", is none.
-BARE_LOGIN = re.compile(
+BARE_LOGIN = lazy_pattern(
     r"(?<![\w:@.+-])(?<!//)((?!mailto:)[\w.+-]{1,64}:)([^\s:/@\"'`]{8,})(?=@(?!sha\d)[\w-])"
 )
-FUNCTION_CALL = re.compile(r"[A-Za-z_][\w.]*[(\[{]")
-PROGRAM_VARIABLE = re.compile(
+FUNCTION_CALL = lazy_pattern(r"[A-Za-z_][\w.]*[(\[{]")
+PROGRAM_VARIABLE = lazy_pattern(
     r"(?:self|cls|os|sys|args|cfg|config|conf|settings|env|environ|opts?|options|params|kwargs"
     r"|flags|hparams|secrets|request|response|jax|torch|np|tokenizer|batch|tokens?)\.",
     re.IGNORECASE,
 )
-SHELL_VARIABLE = re.compile(
+SHELL_VARIABLE = lazy_pattern(
     r"\$(?:\{.*|\(.*|[A-Z_][A-Z0-9_]*)$|%[A-Z_]+%$|<[\w -]+>$|\{\w*\}$|\*+$"
 )
-NUMBER_TEXT = re.compile(r"[-+]?[\d.,_]{1,15}(?:e[-+]?\d+)?[kKmMbB]?$")
-SPECIAL_TOKEN = re.compile(r"<.*>$|\[[A-Z]+\]$|</?\w*")  # "<|endoftext|>", "[PAD]"
+NUMBER_TEXT = lazy_pattern(r"[-+]?[\d.,_]{1,15}(?:e[-+]?\d+)?[kKmMbB]?$")
+SPECIAL_TOKEN = lazy_pattern(r"<.*>$|\[[A-Z]+\]$|</?\w*")  # "<|endoftext|>", "[PAD]"
 
 
 def text(raw: str) -> str:

@@ -4,9 +4,11 @@ Each kind has a literal part, so that a long text is searched only for kinds it 
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+
+from rlvitals.startup.fast_dataclass import dataclass
+from rlvitals.startup.lazy_pattern import lazy_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Kind:
 
 def _kind(title: str, literal: str | tuple[str, ...], pattern: str) -> Kind:
     literals = (literal,) if isinstance(literal, str) else literal
-    return Kind(title, literals, re.compile(pattern))
+    return Kind(title, literals, lazy_pattern(pattern))
 
 
 # Sources: the vendors' own pages on secret scanning, and GitHub's list of supported patterns.
@@ -142,10 +144,10 @@ EMPTY_VALUES = frozenset(
      "optional", "any", "basic", "digest", "oauth", "default", "undefined", "..."}
 )  # fmt: skip
 
-WORD_PATTERN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+WORD_PATTERN = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 MIN_RANDOM_LETTERS = 16  # of a value that looks drawn by lot
-RANDOM_PIECE = re.compile(rf"[A-Za-z0-9]{{{MIN_RANDOM_LETTERS},}}")
-PATH_START = re.compile(r"~?/|[A-Za-z]:[\\/]|\.{1,2}/")  # PWD=/home/me is a place
+RANDOM_PIECE = lazy_pattern(rf"[A-Za-z0-9]{{{MIN_RANDOM_LETTERS},}}")
+PATH_START = lazy_pattern(r"~?/|[A-Za-z]:[\\/]|\.{1,2}/")  # PWD=/home/me is a place
 
 
 def _split_words(name: str) -> list[str]:

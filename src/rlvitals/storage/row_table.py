@@ -1,12 +1,12 @@
 """Series as one table: a row for each step at which something was logged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 MAX_GRID_CELLS = 1 << 29  # of a table: nine bytes each in memory

@@ -14,11 +14,12 @@ import re
 import time as clock
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import payloads, redact, safe_files, temp_files, typed
 from rlvitals.storage.events import Events
 from rlvitals.storage.typed import Fields

@@ -8,10 +8,10 @@ Runs are named by their path below the root of the index.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.downsample import Points
 
 RUN_SORTS = ("newest", "name", "step")  # last row first, by path, most steps first

@@ -6,9 +6,9 @@ answer. Texts are compared without regard to the case of ASCII letters.
 
 import math
 import re
-from dataclasses import dataclass
 
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 
 SEARCH_FIELDS = ("name", "project", "group", "status", "verdict", "id", "notes")
 

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct, error
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import frames, payloads
 from rlvitals.storage.frames import Kind
 from rlvitals.storage.safe_files import open_append

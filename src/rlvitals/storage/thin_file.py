@@ -6,13 +6,14 @@ the old one: a crash at any byte leaves either file, complete.
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import compacted, frames, payloads, tiers
 from rlvitals.storage.blocks import Scalars
 from rlvitals.storage.compacted import PackedFile

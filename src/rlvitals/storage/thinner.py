@@ -7,7 +7,6 @@ points that rules judge are exactly those of `signals.thin.thin`.
 """
 
 import copy
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self, TypeVar
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.thin import MAX_THIN_POINTS, POINTS_PER_EXTREME, find_rare
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.columns import concatenate_series
 from rlvitals.types import Outline, Series
 

@@ -4,13 +4,13 @@ Of each bucket the first, last, lowest and highest point stay as they were logge
 NaN and infinities. The counts of a bucket say how many points, NaN and infinities it had before.
 """
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import frames, typed
 from rlvitals.storage.frames import Frame, Kind
 from rlvitals.types import Series

@@ -6,15 +6,14 @@ read another file or start processes are taken only from the user's own settings
 configuration folder, the file that `--config` or `RLVITALS_CONFIG` names, the environment, flags.
 """
 
-import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UsageError, harmless
+from rlvitals.startup.fast_dataclass import dataclass
 
 SETTINGS_FILE = "rlvitals.toml"
 CONFIG_VARIABLE = "RLVITALS_CONFIG"
@@ -151,4 +150,6 @@ def _alternatives() -> str:
 @lru_cache(maxsize=256)
 def _warn_once(text: str) -> None:
     """Log once; a path may hold what a terminal obeys."""
+    import logging  # noqa: PLC0415 - 3 ms, and few files have anything to say
+
     logging.getLogger(__name__).warning("%s", harmless(text))

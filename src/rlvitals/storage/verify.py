@@ -1,10 +1,10 @@
 """Check every byte of a run and report the damaged blocks."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import compacted, events, frames, payloads, run_folder, typed
 from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.frames import Damage, Frame, Kind, Tail

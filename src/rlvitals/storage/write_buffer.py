@@ -3,8 +3,8 @@
 import errno
 import os
 from collections import Counter, deque
-from dataclasses import dataclass
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.frames import Kind
 
 MAX_PENDING_BYTES = 256 << 20  # of a run: all that waits for its disk and for its sinks

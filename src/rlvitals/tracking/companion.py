@@ -12,8 +12,6 @@ import tempfile
 import threading
 from collections.abc import Sequence
 
-import psutil
-
 from rlvitals.options import Recording
 from rlvitals.tracking.run import Run
 
@@ -30,6 +28,8 @@ def launch(
     run: Run, arguments: Sequence[str], failure: str, niceness: int = 10
 ) -> "subprocess.Popen[bytes] | None":
     """Start a command; return its process. A failure is a note that begins with `failure`."""
+    import psutil  # noqa: PLC0415 - most runs have no companion
+
     # -P: a module in the training's working folder must not take the place of ours.
     command = [sys.executable, "-P", "-m", "rlvitals", *arguments]
     environ = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}

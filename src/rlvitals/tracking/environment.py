@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from rlvitals.startup.lazy_pattern import lazy_pattern
 from rlvitals.storage import redact
 from rlvitals.storage.redact_patterns import is_drawn
 from rlvitals.tracking import launcher_rank
@@ -38,17 +39,17 @@ RUN_VARIABLE_PREFIXES = (
     "TORCH_", "PYTORCH_", "TORCHELASTIC_", "XLA_", "JAX_", "VLLM_", "FSDP_", "ACCELERATE_",
     "DEEPSPEED_", "RAY_", "RLVITALS_",
 )  # fmt: skip
-SEED_NAME = re.compile(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
+SEED_NAME = lazy_pattern(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
 # The names of folders are PyPA's: "Recording installed projects".
-PACKAGE_FOLDER = re.compile(
+PACKAGE_FOLDER = lazy_pattern(
     r"([A-Za-z0-9][\w.]*)-([^-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)"
 )
-SECRET_FILE = re.compile(
+SECRET_FILE = lazy_pattern(
     r"[ /](?:[\w.-]*\.env|\.env\.[\w.-]+|\.(?:netrc|npmrc|pypirc|pgpass|htpasswd)"
     r"|id_(?:rsa|dsa|ecdsa|ed25519)|[\w.-]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|tfvars)"
     r"|\.?(?:credentials|secrets?)(?:\.\w+)?)$"
 )
-QUOTED_TEXT = re.compile(r"([\"'])([\w+/=.-]{16,200})\1")
+QUOTED_TEXT = lazy_pattern(r"([\"'])([\w+/=.-]{16,200})\1")
 
 
 def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:

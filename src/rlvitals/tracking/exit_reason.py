@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.events import Event
 from rlvitals.tracking import heartbeat
 from rlvitals.tracking.heartbeat import EXITING, Beat

@@ -17,9 +17,10 @@ import os
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
 from rlvitals.storage.typed import Fields
 

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

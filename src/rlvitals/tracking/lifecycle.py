@@ -18,11 +18,11 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import redact, safe_files
 from rlvitals.storage.events import Events
 from rlvitals.storage.run_folder import RUN_FILE

@@ -4,9 +4,9 @@ import os
 import re
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.tracking import clock, heartbeat, machine
 from rlvitals.types import Process
 

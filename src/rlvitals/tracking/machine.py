@@ -8,6 +8,7 @@ Without psutil or NVML only their numbers are missing.
 """
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -183,8 +184,10 @@ class _Cards:
     def __init__(self) -> None:
         self._nvml: Any = None  # the library has no types
         self.handles: list[Any] = []
+        if not _may_have_cards():
+            return
         try:
-            import pynvml  # noqa: PLC0415 - optional
+            import pynvml  # noqa: PLC0415 - optional, and 9 ms
 
             pynvml.nvmlInit()
             self._nvml = pynvml
@@ -229,6 +232,17 @@ class _Cards:
         for name, ask in queries:
             row.update(_call_or_empty(lambda name=name, ask=ask: {name: ask()}))  # type: ignore[misc]
         return row
+
+
+def _may_have_cards() -> bool:
+    """Return False on Linux without NVIDIA's driver and devices: its library would find no card."""
+    if sys.platform != "linux" or "pynvml" in sys.modules or Path("/proc/driver/nvidia").exists():
+        return True
+    prefixes = ("nvidia", "nvhost", "nvgpu", "dxg")  # the last is Windows' own Linux
+    try:
+        return any(file.name.startswith(prefixes) for file in Path("/dev").iterdir())
+    except OSError:
+        return True
 
 
 def _card_memory(nvml: Any, card: object) -> dict[str, float]:  # noqa: ANN401 - it has no types

@@ -5,13 +5,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 class Ema:

@@ -1,10 +1,10 @@
 """Read requests to a running loop from a file in the run folder."""
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import events
 from rlvitals.storage.run_folder import RunFolder
 

@@ -20,11 +20,6 @@ from rlvitals.tracking import media, tensors
 from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.warnings_log import error_text
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 MAX_ROLLOUTS_FILE_BYTES = 64 << 20
 MAX_QUEUE_BYTES = 64 << 20  # of samples that wait to be written
 Sample = dict[str, object]
@@ -94,6 +89,10 @@ class RolloutLog:
 
     def _write_frame(self, samples: Iterable[Sample]) -> None:
         lines = (json.dumps(_clean("", sample), ensure_ascii=False) for sample in samples)
+        if sys.version_info >= (3, 14):  # most runs log no rollout
+            from compression import zstd  # noqa: PLC0415
+        else:
+            from backports import zstd  # noqa: PLC0415
         frame = zstd.compress("".join(f"{line}\n" for line in lines).encode())
         if self._size and self._size + len(frame) > MAX_ROLLOUTS_FILE_BYTES:
             self._number, self._size = self._number + 1, 0

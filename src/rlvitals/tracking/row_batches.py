@@ -88,7 +88,7 @@ class Batcher:
         clean: list[object] = []
         fields: Iterator[Any] = zip(*(flat[i::ROW_FIELDS] for i in range(ROW_FIELDS)), strict=True)
         for step, time, row, names in fields:
-            as_dict = row if names is None else dict(zip(names, _unpack_row(row), strict=True))
+            as_dict = row if names is None else dict(zip(names, unpack_row(row), strict=True))
             numbers = self._numbers(as_dict)
             number = tensors.to_int64(step)
             if number is None:
@@ -138,12 +138,13 @@ def _pack_rows(flat: Sequence[object], width: int) -> bytes:
     cells = (
         map(dict.values, rows)
         if as_dicts == len(rows)
-        else (_unpack_row(row) if type(row) is bytes else row.values() for row in rows)
+        else (unpack_row(row) if type(row) is bytes else row.values() for row in rows)
     )
     return struct.pack(f"{width * len(rows)}d", *chain.from_iterable(cells))
 
 
-def _unpack_row(row: bytes) -> Sequence[float]:
+def unpack_row(row: bytes) -> Sequence[float]:
+    """Return the numbers of a row that was logged by compiled code."""
     return memoryview(row).cast("d")
 
 

@@ -75,8 +75,8 @@ class Run(TrackerNames):
         self._thinning = validation.Thinning(pump.notes)
         self._pump = pump
         self._strict, self._durable = strict, durable
-        self._rows = pump.rows
-        self._limit = pump.limit
+        self._rows, self._limit = pump.rows, pump.limit
+        self._last_values = pump.last_values
         self._closed = ""  # why nothing more is recorded
         self._is_fork_noted = False
         self._endings: list[Callable[[str], None]] = []

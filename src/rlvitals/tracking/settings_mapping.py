@@ -30,15 +30,15 @@ class Config(MutableMapping[str, Any]):
 
     def setdefaults(self, defaults: Mapping[str, Any]) -> None:
         """Take those settings that have no value yet."""
-        self.update({key: value for key, value in defaults.items() if key not in self._values})
+        self.update({key: value for key, value in defaults.items() if key not in self})
 
     def as_dict(self) -> dict[str, Any]:
         """Return a copy as a plain dictionary."""
-        return dict(self._values)
+        return dict(self._current())
 
     def __getitem__(self, key: str) -> Any:
         """Return a setting; KeyError where there is none."""
-        return self._values[key]
+        return self._current()[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
         """Set a setting, and record it."""
@@ -50,17 +50,18 @@ class Config(MutableMapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         """Go through the names."""
-        return iter(dict(self._values))
+        return iter(self.as_dict())
 
     def __len__(self) -> int:
         """Count the settings."""
-        return len(self._values)
+        return len(self._current())
 
     def __getattr__(self, name: str) -> Any:
         """Return a setting as an attribute."""
-        if name.startswith("_") or name not in self._values:
-            raise AttributeError(f"there is no {name!r} here; known: {', '.join(self._values)}")
-        return self._values[name]
+        values = {} if name.startswith("_") else self._current()
+        if name not in values:
+            raise AttributeError(f"there is no {name!r} here; known: {', '.join(self)}")
+        return values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a setting as an attribute."""
@@ -68,7 +69,24 @@ class Config(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         """Show it as the dictionary it is."""
-        return repr(self._values)
+        return repr(self._current())
+
+    def _current(self) -> Mapping[str, Any]:
+        """Return the values that are read."""
+        values: Mapping[str, Any] = self._values
+        return values
+
+
+class Summary(Config):
+    """A run's outcome: the last value of each logged metric, unless another one is set here."""
+
+    def __init__(self, on_change: OnChange, last_values: Callable[[], Mapping[str, Any]]) -> None:
+        """Begin with nothing set; `last_values` is called at each reading."""
+        super().__init__(on_change)
+        object.__setattr__(self, "_last_values", last_values)
+
+    def _current(self) -> Mapping[str, Any]:
+        return {**self._last_values(), **self._values}
 
 
 def as_mapping(source: Any) -> Mapping[str, Any]:

@@ -14,11 +14,12 @@ import sys
 import time as clock
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rlvitals.options import Recording
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import redact
 from rlvitals.storage.run_folder import BLOCKS_FOLDER
 from rlvitals.tracking import companion

@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -15,6 +15,7 @@ from typing import cast
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.options import Recording
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import redact
 from rlvitals.storage.run_folder import (
     RUN_FILE,

@@ -1,7 +1,7 @@
 """Convert logged values to numbers that do not change after the call."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.typed import INT64_RANGE
 from rlvitals.tracking import gpu_numbers
 

@@ -1,10 +1,10 @@
 """The names that other trackers give to what a run does: they call its own methods."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.tracking.settings_mapping import Config
+from rlvitals.tracking.settings_mapping import Config, Summary
 
 
 class TrackerNames:
@@ -14,6 +14,7 @@ class TrackerNames:
     """
 
     _status = "recording"
+    _last_values: Callable[[], Mapping[str, float]] = dict  # of a run that is not recorded
 
     if TYPE_CHECKING:  # what the run itself has
         folder: Path
@@ -50,14 +51,15 @@ class TrackerNames:
         return config
 
     @property
-    def summary(self) -> Config:
-        """What the run came to, by name; each change is an event "summary"."""
+    def summary(self) -> Summary:
+        """The last value of each metric, and what is set here: an event "summary" each time."""
 
         def record(changed: Mapping[str, object]) -> None:
             self.event("summary", values=dict(changed))
 
-        summary: Config = self.__dict__.setdefault("_summary", Config(record))
-        return summary
+        if "_summary" not in self.__dict__:
+            self._summary = Summary(record, self._last_values)
+        return self._summary
 
     @property
     def url(self) -> str:

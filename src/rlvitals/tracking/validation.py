@@ -2,10 +2,10 @@
 
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rlvitals.errors import UsageError, nearest
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import redact
 from rlvitals.tracking import media, tensors
 from rlvitals.tracking.sinks.sink import AXIS_PREFIX

@@ -6,12 +6,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.write_buffer import Budget
+from rlvitals.tracking.last_values import LastValues
 from rlvitals.tracking.lost_rows import Losses, LossReason
 from rlvitals.tracking.redaction import Gate, Names, NativeGate, NativeSink
 from rlvitals.tracking.row_batches import ROW_FIELDS, Batcher
@@ -77,7 +79,7 @@ class WriterThread:
         gates = ((name, Gate(writing, names)) for name, writing in sinks)
         self._outlets = [SinkWorker(name, gate, notes, self.budget) for name, gate in gates]
         self._seconds = flush_seconds
-        self._batcher = Batcher(notes)
+        self._batcher, self._latest = Batcher(notes), LastValues()
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()
         self._room = threading.Lock()
         self._room.acquire()
@@ -202,6 +204,11 @@ class WriterThread:
             # Another thread's write may take 2 s.
             self._stuck = True
 
+    def last_values(self) -> dict[str, float]:
+        """Return the last value of each logged metric, whether it is written or waits."""
+        self.gather()
+        return self._latest.read(self.written + self.rows)
+
     def flush(self, timeout: float) -> bool:
         """Wait until all logged data is with the system; return whether it is."""
         return self._order(None, timeout)
@@ -287,6 +294,7 @@ class WriterThread:
                 flat, written = self.rows[: ROW_FIELDS * 65_536], self.written[:]
                 if flat:  # said before they are gone: who counts on finds it here or there
                     self.last_step = flat[-ROW_FIELDS]  # type: ignore[assignment]
+                self._latest.taken = (written, flat)
                 del self.rows[: len(flat)]
                 del self.written[: len(written)]
             remaining -= len(flat)
@@ -304,12 +312,15 @@ class WriterThread:
 
     def _lay_out(self, flat: list[object], written: list[object]) -> None:
         """Pass rows to the sinks; the native sink has the `written` ones already."""
+        self._latest.keep_flat(written)
         if self._outlets:
             for rows in self._batcher.rows(written, gently=not self._awaited):
                 self._others_do(partial(_scalars, rows), _size(rows), len(rows))
         for rows in self._batcher.rows(flat, gently=not self._awaited):
+            self._latest.keep(rows)
             self._native_does(partial(_scalars, rows))
             self._others_do(partial(_scalars, rows), _size(rows), len(rows))
+        self._latest.taken = ()
 
     def _add_machine_row(self, flat: list[object], logged: list[object]) -> None:
         """Add a row with the machine's measurements at the last step."""

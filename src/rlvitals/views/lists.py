@@ -1,7 +1,6 @@
 """Render tables of rules, readers, and keys of frameworks and runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -17,6 +16,7 @@ from rlvitals.metrics.frameworks.key import Table
 from rlvitals.readers import READERS
 from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
 from rlvitals.rules.rule import Rule
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 from rlvitals.views.console import COLUMN_GAP
 from rlvitals.views.phrases import number

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.diagnosis import baseline, remedies
@@ -18,6 +17,7 @@ from rlvitals.errors import join_first, quantity
 from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import MIN_HEALTHY_RUNS
 from rlvitals.rules.rule import Curve, Finding, Severity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Trace
 from rlvitals.views import rate_text
 

@@ -1,10 +1,9 @@
 """Draw a series as one line of block characters."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 SPARK_BLOCKS = "▁▂▃▄▅▆▇█"

@@ -1,7 +1,7 @@
 """Render a diagnosis for the terminal: answer, evidence, coverage."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -14,6 +14,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.root_cause import Case
 from rlvitals.errors import harmless, quantity
 from rlvitals.rules.rule import Curve, Finding, Rule
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 from rlvitals.views import phrases
 from rlvitals.views.console import DEFAULT_WIDTH, grid, plain

@@ -1,7 +1,6 @@
 """Render many runs for the person who pays for them: worst first, with the hours they took."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -13,6 +12,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import VitalsError, harmless, quantity
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules.standing import OUTCOME_UNKNOWN
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.views import markdown as escape
 from rlvitals.views import phrases
 from rlvitals.views.reason_table import ReasonRow, ReasonTable

@@ -1,7 +1,6 @@
 """Write the screen of `rlvitals watch PATH` as lines of text of a given size."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -13,6 +12,7 @@ from rlvitals.metrics.catalogue import exploration, language, optimiser, policy,
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 from rlvitals.views import braille, phrases
 

@@ -4,11 +4,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.run import current
 from rlvitals.tracking.settings_mapping import as_mapping

@@ -6,10 +6,11 @@ for all others it is a column such as `global_step`, where the first rows have o
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rlvitals.readers.wandb.steps import STEP_COLUMN_UNITS, StepChoice
+from rlvitals.startup.fast_dataclass import dataclass
 
 Row = dict[str, Any]
 

@@ -6,7 +6,6 @@ gaps (https://huggingface.co/docs/safetensors, "Format").
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from rlvitals.checkpoints.manifest import File
+from rlvitals.startup.fast_dataclass import dataclass
 
 # Bytes that are hashed and then written: few enough to be in the cache still, and enough that the
 # system keeps the file in large pages, of which it is verified twice as fast.

@@ -4,7 +4,6 @@ import json
 import random
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from rlvitals.checkpoints.manifest import BadCheckpoint, File
 from rlvitals.checkpoints.state.serialize import TreeReader, TreeWriter
 from rlvitals.checkpoints.state.tensors import BufferPool, TensorReader, TensorWriter
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 
 TREE_FILE = "state.json"
 GENERATORS_KEY = "random"  # the name of Python's, numpy's and torch's own generators

@@ -7,7 +7,6 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from io import BufferedIOBase, RawIOBase
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO, Protocol, cast
 from rlvitals.checkpoints.transfer.copy_files import Piece
 from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.safe_files import FILE_MODE
 
 if sys.version_info >= (3, 14):

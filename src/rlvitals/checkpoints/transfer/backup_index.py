@@ -5,12 +5,13 @@ A file's entry has two versions while it is being copied: either is valid.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
 from rlvitals.checkpoints.transfer.file_selection import BACKUP_INDEX_FILE
 from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 from rlvitals.errors import UsageError, VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.run_folder import RUN_FILE
 
 INDEX_FORMAT = 1

@@ -1,7 +1,7 @@
 """Pack a run into one archive: its list of files is first, and the bytes are reproducible."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import xxhash
@@ -14,6 +14,7 @@ from rlvitals.checkpoints.transfer import archives, copy_files, file_selection, 
 from rlvitals.checkpoints.transfer.copy_files import Piece, RetryPolicy, SourceChanged
 from rlvitals.checkpoints.transfer.file_selection import BUNDLE_FILE, Content
 from rlvitals.errors import UsageError, VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.safe_files import atomic_write
 
 BUNDLE_FORMAT = 1

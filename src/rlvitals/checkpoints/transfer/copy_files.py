@@ -4,7 +4,7 @@ import errno
 import random
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +14,7 @@ import xxhash
 from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, RemoteFiles
 from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.errors import VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 
 T = TypeVar("T")
 # What another try does not mend.

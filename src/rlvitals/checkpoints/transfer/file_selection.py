@@ -6,7 +6,6 @@ aside, and files that this package regenerates elsewhere.
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.checkpoints import manifest as manifests
@@ -16,6 +15,7 @@ from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest
 from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer.copy_files import Piece, SourceChanged, file_chunks, read_piece
 from rlvitals.errors import UnreadableLog, VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import find_run_folders
 from rlvitals.storage.missing_path import missing_path
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_FILE, is_run, read_about

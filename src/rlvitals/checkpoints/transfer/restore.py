@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rlvitals.checkpoints import manifest as manifests
@@ -27,6 +27,7 @@ from rlvitals.checkpoints.transfer.verify_remote import (
 )
 from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_place
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

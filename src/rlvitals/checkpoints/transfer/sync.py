@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -27,6 +27,7 @@ from rlvitals.checkpoints.transfer.sync_result import SyncResult
 from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.checkpoints.transfer.verify_remote import RemoteCheckpoint, named_checkpoints
 from rlvitals.errors import UsageError, VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import holds
 from rlvitals.storage.run_folder import RUN_FILE
 

@@ -1,8 +1,9 @@
 """Results of a round of a backup."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.checkpoints.transfer import byte_text
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from rlvitals.checkpoints.transfer.file_selection import BUNDLE_FILE
 from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_place
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError, join_first, quantity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
 
 MAX_BUNDLE_FILES = 100_000

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from rlvitals.checkpoints import manifest as manifests
@@ -10,6 +9,7 @@ from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest
 from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
 from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
+from rlvitals.startup.fast_dataclass import dataclass
 
 MAX_MANIFEST_BYTES = 256 << 20  # bytes of a manifest: more is none of ours
 MANIFEST_PATH = re.compile(r"(checkpoint-(\d+))/manifest\.json")

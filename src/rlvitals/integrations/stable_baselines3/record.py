@@ -1,7 +1,6 @@
 """Callback that records a Stable-Baselines3 training."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from rlvitals.integrations.stable_baselines3.episodes import Episodes
 from rlvitals.integrations.stable_baselines3.exploration import Exploration
 from rlvitals.integrations.stable_baselines3.gradients import Gradients
 from rlvitals.integrations.stable_baselines3.writer import Writer
+from rlvitals.startup.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from rlvitals.tracking.run import Run

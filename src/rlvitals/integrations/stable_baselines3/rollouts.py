@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
 
 from rlvitals.integrations.environment_statistics import BOUND_MARGIN, MAX_ACTION_SERIES
+from rlvitals.startup.fast_dataclass import dataclass
 
 Array = NDArray[Any]
 

@@ -7,12 +7,12 @@ values that both logs contain or by wall times.
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 Steps = NDArray[np.int64]

@@ -5,11 +5,12 @@ shuffles rows. Several processes, or a logger attached twice, write each row twi
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Outline, Series
 
 MIN_REPEATED_COLUMNS = 2  # columns with the same step

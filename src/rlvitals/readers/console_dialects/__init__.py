@@ -5,7 +5,7 @@ They are loaded when `DIALECTS` is first used: most logs are no console output.
 
 from typing import TYPE_CHECKING
 
-from rlvitals.readers.lazy_members import load_on_use
+from rlvitals.startup.lazy_members import load_on_use
 
 if TYPE_CHECKING:
     from rlvitals.readers.console_dialects.dialect import Dialect

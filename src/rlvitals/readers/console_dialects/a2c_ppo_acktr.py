@@ -7,9 +7,9 @@ Source: ikostrikov/pytorch-a2c-ppo-acktr-gail, `main.py`.
 """
 
 import re
-from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
+from rlvitals.startup.fast_dataclass import dataclass
 
 ACKTR_UPDATE = re.compile(r"\bUpdates (\d{1,15}), num timesteps (\d{1,15}), FPS (\d{1,9})")
 ACKTR_REWARDS = re.compile(

@@ -13,11 +13,12 @@ one shows, because its postfix is set after its count. Source: tqdm's `std.py`, 
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, Progress, number
 from rlvitals.readers.formats import column_guess
+from rlvitals.startup.fast_dataclass import dataclass
 
 BAR = re.compile(
     r"(?<!\d)\d{1,3}%(?:\|[^|]{0,400}\||\s)\s*(\d{1,15})/(\d{1,15})"

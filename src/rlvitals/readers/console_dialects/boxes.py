@@ -10,12 +10,13 @@ Source: stable_baselines3 `common/logger.py` (HumanOutputFormat.write), spinup `
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.metrics.frameworks import sb3
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
+from rlvitals.startup.fast_dataclass import dataclass
 
 EDGE, BOX_SIDE = "│", "|"
 DONE = re.compile(r"Train step (\d{1,15})/(\d{1,15}) done\.")

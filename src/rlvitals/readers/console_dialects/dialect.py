@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
 
 from rlvitals.readers.console_dialects import text as console_text
 from rlvitals.readers.formats.columns import NAN, Columns, parse_number
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Setting
 
 Pair = tuple[str, float]

@@ -12,7 +12,7 @@ OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, numbe
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import json_number, to_step
 from rlvitals.readers.formats.json_lines import flatten, parse_object
+from rlvitals.startup.fast_dataclass import dataclass
 
 PAIR = re.compile(
     r"'([^'\n]{1,200})': ?(?:(?:np\.|numpy\.)?(?:float|int)(?:16|32|64)\(|tensor\()?"

@@ -5,70 +5,72 @@ note. A person's own stop (Ctrl-C, scancel) is no failure.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.readers.console_dialects import text as console_text
+from rlvitals.startup.fast_dataclass import dataclass
+from rlvitals.startup.lazy_pattern import lazy_pattern
 from rlvitals.types import Ending
 
 HEADER = "Traceback (most recent call last)"
 CHAINED = ("During handling of the above", "The above exception was the direct cause")
 # Ray's exception quotes the frames of the task that failed, then what that raised.
-REMOTE = re.compile(r"ray\.exceptions\.RayTaskError\b")
-EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception|Exit|Interrupt|Warning|Timeout)\b\S*(?::|$)")
+REMOTE = lazy_pattern(r"ray\.exceptions\.RayTaskError\b")
+EXCEPTION = lazy_pattern(r"[\w.]+(?:Error|Exception|Exit|Interrupt|Warning|Timeout)\b\S*(?::|$)")
 # An exception that a person pasted without its traceback.
-PASTED_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S.*")
+PASTED_EXCEPTION = lazy_pattern(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S.*")
 # Ray prints a line once for all that say it.
-REPEATED = re.compile(r" *\[repeated \d+x across cluster\]")
+REPEATED = lazy_pattern(r" *\[repeated \d+x across cluster\]")
 # Lines that stand between a failure and the end of the process, and mean nothing by themselves.
-PROGRESS_NOISE = re.compile(
+PROGRESS_NOISE = lazy_pattern(
     r"wandb:|swanlab:|\* Run |slurmstepd:|srun:|\[[WEI]\d{3,4} |[WEIF]\d{4} |\[rank|"
     r"Exception ignored|warnings?\.warn|.*(?:Warning|resource_tracker|destroy_process_group)|"
     r"[=\-*_~#]{3,}|\s+|[A-Za-z_]+ +: |Root Cause|Failures:|\[0\]:|\*{3}|\(.* pid=",
 )
 # What a logger puts before a message that is a traceback and no more: somebody caught it. It ended
 # the run only where the log ends with it, before any row.
-LOGGED_TRACEBACK = re.compile(
+LOGGED_TRACEBACK = lazy_pattern(
     rf"(?:^|[\s\[|]){console_text.LEVEL_PATTERN}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$"
 )
 # PowerShell puts its own remark after the first line of stderr, in the user's language: "At line:1
 # char:1", the command, "+ CategoryInfo"; and it breaks long lines.
-POWERSHELL_REMARK = re.compile(r"\s*\+ .*|[^\W\d][^:]{0,40}:\d+ [^\W\d]*[: ]+\d+")
+POWERSHELL_REMARK = lazy_pattern(r"\s*\+ .*|[^\W\d][^:]{0,40}:\d+ [^\W\d]*[: ]+\d+")
 CAUGHT = 3
 MAX_TRACEBACK_LINES = 200  # of a traceback that is kept
 MAX_MESSAGE = 20  # lines of an exception's message
 # The last is of DeepSpeed's launcher, which passes Ctrl-C on to the ranks.
-INTERRUPTED = re.compile(
+INTERRUPTED = lazy_pattern(
     r"(?:\w+\.)*KeyboardInterrupt\b|\^C|.*\bMain process received SIGINT, exiting"
 )
 # Pattern of a line, and the exit code that it implies (None: unknown).
 KILLED, ABORTED = 137, 134  # 128 + the signal's number
 SIGNALS = (
-    (re.compile(r"Killed|(?:.*: line \d+: +\d+|\[\d+\][+-]?(?: +\d+)?) +Killed\b.*"), KILLED),
-    (re.compile(r".*srun: error: .*: tasks? [\d,-]+: Killed"), KILLED),
-    (re.compile(r".*Segmentation fault(?: +\(core dumped\))?.*"), 139),
-    (re.compile(r"(?:.*: line \d+: +\d+ )?Aborted(?: +\(core dumped\).*)?"), ABORTED),
-    (re.compile(r"(?:.*: line \d+: +\d+ )?Bus error(?: +\(core dumped\).*)?"), 135),
-    (re.compile(r".*(?:oom[-_ ]kill|\bout of memory: kill).*", re.IGNORECASE), KILLED),
+    (lazy_pattern(r"Killed|(?:.*: line \d+: +\d+|\[\d+\][+-]?(?: +\d+)?) +Killed\b.*"), KILLED),
+    (lazy_pattern(r".*srun: error: .*: tasks? [\d,-]+: Killed"), KILLED),
+    (lazy_pattern(r".*Segmentation fault(?: +\(core dumped\))?.*"), 139),
+    (lazy_pattern(r"(?:.*: line \d+: +\d+ )?Aborted(?: +\(core dumped\).*)?"), ABORTED),
+    (lazy_pattern(r"(?:.*: line \d+: +\d+ )?Bus error(?: +\(core dumped\).*)?"), 135),
+    (lazy_pattern(r".*(?:oom[-_ ]kill|\bout of memory: kill).*", re.IGNORECASE), KILLED),
     # Ray's monitor of a node's memory, and the exception that the driver gets.
-    (re.compile(r".*\bray\.exceptions\.OutOfMemoryError\b.*"), KILLED),
-    (re.compile(r".*\b[1-9]\d{0,5} Workers? .{0,40}killed due to memory pressure.*"), KILLED),
-    (re.compile(r".*\bkilled due to the node running low on memory\b.*"), KILLED),
-    (re.compile(r".*\bhow to address the out of memory issue: .*"), KILLED),
-    (re.compile(r".*\bWatchdog caught collective operation timeout\b.*"), ABORTED),
-    (re.compile(r".*slurmstepd: error: .*CANCELLED.* DUE TO .*"), None),
-    (re.compile(r"(?:[\w.]+: )?CUDA (?:error: )?out of memory.*"), None),
-    (re.compile(r"terminate called after throwing .*"), ABORTED),
+    (lazy_pattern(r".*\bray\.exceptions\.OutOfMemoryError\b.*"), KILLED),
+    (lazy_pattern(r".*\b[1-9]\d{0,5} Workers? .{0,40}killed due to memory pressure.*"), KILLED),
+    (lazy_pattern(r".*\bkilled due to the node running low on memory\b.*"), KILLED),
+    (lazy_pattern(r".*\bhow to address the out of memory issue: .*"), KILLED),
+    (lazy_pattern(r".*\bWatchdog caught collective operation timeout\b.*"), ABORTED),
+    (lazy_pattern(r".*slurmstepd: error: .*CANCELLED.* DUE TO .*"), None),
+    (lazy_pattern(r"(?:[\w.]+: )?CUDA (?:error: )?out of memory.*"), None),
+    (lazy_pattern(r"terminate called after throwing .*"), ABORTED),
 )
 EXITS = (
-    re.compile(r"srun: error: .*Exited with exit code (\d{1,3})\b"),
-    re.compile(r"\s*exitcode +: (-?\d{1,3}) \("),
-    re.compile(r".*\bfailed \(exitcode: (-?\d{1,3})\)"),  # torch.distributed.elastic
-    re.compile(r".*\bexits with return code = (-?\d{1,3})\b"),  # DeepSpeed's launcher
-    re.compile(r".*\bexit(?:ed with)?(?: exit)? (?:code|status):? (-?[1-9]\d{0,2})\b.*"),
-    re.compile(r".*Command exited with non-zero status (\d{1,3})"),
+    lazy_pattern(r"srun: error: .*Exited with exit code (\d{1,3})\b"),
+    lazy_pattern(r"\s*exitcode +: (-?\d{1,3}) \("),
+    lazy_pattern(r".*\bfailed \(exitcode: (-?\d{1,3})\)"),  # torch.distributed.elastic
+    lazy_pattern(r".*\bexits with return code = (-?\d{1,3})\b"),  # DeepSpeed's launcher
+    lazy_pattern(r".*\bexit(?:ed with)?(?: exit)? (?:code|status):? (-?[1-9]\d{0,2})\b.*"),
+    lazy_pattern(r".*Command exited with non-zero status (\d{1,3})"),
 )
-CANCELLED = re.compile(r".*slurmstepd: error: .*CANCELLED (?!.* DUE TO )")
-SUCCESS = re.compile(
+CANCELLED = lazy_pattern(r".*slurmstepd: error: .*CANCELLED (?!.* DUE TO )")
+SUCCESS = lazy_pattern(
     r".*\bTraining completed successfully\b|rlvitals: the command ended with exit code 0$",
     re.IGNORECASE,
 )

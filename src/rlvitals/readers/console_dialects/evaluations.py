@@ -9,11 +9,11 @@ without such rows the evaluations are counted.
 """
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
 from rlvitals.readers.console_dialects.line_forms import NUMBER, TD3_ROW
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -9,10 +9,11 @@ have five decimals. Source: rlgym-ppo's `util/reporting.py` (report_metrics).
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats.columns import to_step
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ Source: keras-rl `rl/callbacks.py` (TrainEpisodeLogger, TrainIntervalLogger).
 """
 
 import re
-from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.startup.fast_dataclass import dataclass
 
 KERAS_EPISODE = re.compile(r"\s*(\d{1,15})/(\d{1,15}): (?=episode: \d)")
 KERAS_INTERVAL = re.compile(r"Interval \d{1,9} \((\d{1,15}) steps performed\)")

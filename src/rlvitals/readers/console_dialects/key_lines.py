@@ -10,11 +10,12 @@ with a slash that come without any heading, three lines on end, are a row that i
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

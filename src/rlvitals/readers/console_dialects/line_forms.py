@@ -10,8 +10,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)"
 TD3_ROW = re.compile(

@@ -9,11 +9,12 @@ dialect have no reward, a mean reward on a line of its own belongs to the row be
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ Source: NeMo-RL's `algorithms/grpo.py` (grpo_train, validate), `algorithms/dpo.p
 """
 
 import re
-from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
+from rlvitals.startup.fast_dataclass import dataclass
 
 STEP_HEADING = re.compile(r"=+ Step (\d{1,12})/(\d{1,12}) =+")
 REPORT_LINE = re.compile(

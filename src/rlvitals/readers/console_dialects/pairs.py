@@ -11,7 +11,7 @@ may stand among four pairs or more.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean
@@ -22,6 +22,7 @@ from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, numbe
 from rlvitals.readers.console_dialects.line_forms import NUMBER
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
+from rlvitals.startup.fast_dataclass import dataclass
 
 MAX_SEGMENTS = 60
 SEGMENT = re.compile(

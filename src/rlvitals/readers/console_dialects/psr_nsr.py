@@ -9,10 +9,11 @@ before the line of their step or after it: the first of the log tells.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number, reward_pairs
 from rlvitals.readers.formats.columns import NAN
+from rlvitals.startup.fast_dataclass import dataclass
 
 DECIMAL_NUMBER = r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,3})?|nan|inf))"
 ONE_SIDED_STEP = re.compile(

@@ -9,9 +9,9 @@ no space before its number. Source: pymarl `utils/logging.py`
 """
 
 import re
-from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
+from rlvitals.startup.fast_dataclass import dataclass
 
 STATS_HEAD = re.compile(r"Recent Stats \| t_env: +(\d{1,15}) \| Episode: +(\d{1,15})\s*\Z")
 STATS_METRIC = re.compile(r"([A-Za-z_][\w/.-]{0,80}):\s*([-+\w.]{1,30})(?:\s+|\Z)")

@@ -8,10 +8,11 @@ make a row, and calls are counted. A call is read once the next one begins.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number, reward_pairs
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ they are left out: those say the same.
 """
 
 import re
-from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, mean_and_std, number
+from rlvitals.startup.fast_dataclass import dataclass
 
 LIST = re.compile(
     r"(?:^|\s)rewards? ?[:=] ?(?:tensor\(|array\(|np\.array\()?\[([-+\d.,\seE]{1,4000})(?:\]|$)",

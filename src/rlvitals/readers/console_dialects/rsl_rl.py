@@ -7,9 +7,10 @@ to 3, `runners/on_policy_runner.py` (log).
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.startup.fast_dataclass import dataclass
 
 ITERATION_HEADING = "Learning iteration "
 TITLE = re.compile(r"Learning iteration (\d{1,12})/(\d{1,12})")

@@ -10,12 +10,12 @@ cells. A range of steps, "101-150", counts as its end; a cell that holds no numb
 """
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -9,19 +9,19 @@ return: each state is a piece. Text after the last break is still being written.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import BinaryIO
 
 from rlvitals.readers.formats.columns import NAN
 from rlvitals.readers.formats.lines import BOM, REPLACED_NOTE, Position, is_replaced, position_at
+from rlvitals.startup.lazy_pattern import lazy_pattern
 
 MAX_PIECE_BYTES = 2**18  # longer ones are no lines of numbers: skipped and counted
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\-_])")
-DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
+ANSI = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\-_])")
+DATE = lazy_pattern(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
 # Who prints: `(TaskRunner pid=123, ip=10.0.0.1) `, `[rank0]:`, `[default3]:`, `0: ` of srun -l.
-SPEAKER = re.compile(
+SPEAKER = lazy_pattern(
     r"(?:\x1b\[\d+m)?\([\w .-]{1,60} pid=\d+(?:, ip=[\d.]+)?\)(?:\x1b\[0m)? ?"
     r"|\[(?:rank|default)\d+\]: ?"
     r"|\d{1,4}: (?=\S)"
@@ -29,7 +29,7 @@ SPEAKER = re.compile(
 LEVEL_WORDS = ("DEBUG", "INFO", "NOTICE", "WARNING", "WARN", "ERROR", "CRITICAL", "SUCCESS")
 LEVEL_PATTERN = f"(?:{'|'.join(LEVEL_WORDS)})"
 # What logging puts before a message: dates, times of day, levels, modules, in any order.
-PREFIX = re.compile(
+PREFIX = lazy_pattern(
     rf"\s*(?:\[?{DATE.pattern}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d{{1,6}})?\]?|\d\d-\d\d(?= \d\d:)"
     rf"|-?\[?{LEVEL_PATTERN}(?: *\])?(?=[\s:|>-]|\[|$)|\[{LEVEL_PATTERN}\|[^\]]{{1,80}}\]"
     r"|\[[\w./-]{1,60}\.py:\d+\]|[\w./-]{1,60}\.py:\d+"
@@ -42,7 +42,7 @@ PREFIX = re.compile(
 # Kaggle's log of a notebook: a JSON list of what each stream printed, one record a line.
 STREAM_RECORDS = ('[{"stream_name":', ',{"stream_name":')
 # A logger's name after its level: `INFO trainer: step 10`, but not `INFO loss: 0.5`.
-LOGGER = re.compile(r"\s*[\w.]{1,60}:(?=\s+(?!nan|inf)[^\s\d.+-])")
+LOGGER = lazy_pattern(r"\s*[\w.]{1,60}:(?=\s+(?!nan|inf)[^\s\d.+-])")
 
 
 def record_pieces(text: str) -> list[str]:

@@ -7,9 +7,9 @@ vidur/scheduler/global_scheduler/ppo_scheduler_modular.py.
 """
 
 import re
-from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.startup.fast_dataclass import dataclass
 
 FIELD = re.compile(r"([A-Za-z_][\w./()]{0,60})=(\[[^\]]{0,400}\]|[^\s|]{1,120})")
 NAMES = {

@@ -11,7 +11,7 @@ several runs: `mlflow.db/NAME` is one of them.
 import os
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from rlvitals.readers.discovery.copies import without_copies
 from rlvitals.readers.discovery.walk import Walk
 from rlvitals.readers.formats import plain_pickle
 from rlvitals.readers.reader import Files, Reader
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
 from rlvitals.types import Log, Series
 

@@ -6,7 +6,7 @@ template's (that finds the template), and its other bytes must be the template's
 A row that passes both is intact and means what its template means.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from rlvitals.readers.event_files.varying_bytes import (
 )
 from rlvitals.readers.formats.columns import MAX_STEP
 from rlvitals.readers.formats.protobuf import VARINT_CONTINUATION
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.crc32c import crc32c, unmask
 
 

@@ -6,7 +6,7 @@ TensorBoard `plugins/hparams/plugin_data.proto`.
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from rlvitals.readers.event_files.tensors import scalar_of, texts_of
 from rlvitals.readers.event_files.texts import settings_in
 from rlvitals.readers.formats.columns import MAX_STEP, NAN
 from rlvitals.readers.formats.protobuf import FLOAT_STRUCT, Malformed, double, fields, to_signed
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Histogram, Setting, Text
 
 SCALARS_PLUGIN = "scalars"

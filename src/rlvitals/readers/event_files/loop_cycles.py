@@ -7,7 +7,7 @@ else against the round's constant bytes, as in `shapes`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from rlvitals.readers.event_files.varying_bytes import (
     steps_of,
 )
 from rlvitals.readers.formats.protobuf import VARINT_CONTINUATION
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.crc32c import crc32c, unmask
 
 MATCH_RECORDS = 64  # records whose lengths must repeat

@@ -1,6 +1,5 @@
 """Merge the points of a tag into the order of the file."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -8,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 Part = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.floating]]  # times, steps, values

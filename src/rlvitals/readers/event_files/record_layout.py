@@ -7,11 +7,11 @@ Field numbers: TensorFlow `event.proto`, `summary.proto`, `tensor.proto`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rlvitals.readers.event_files.tensors import TensorField, elements
 from rlvitals.readers.formats.protobuf import BYTES, FIXED32, FIXED64, VARINT, Malformed, varint
+from rlvitals.startup.fast_dataclass import dataclass
 
 TIME_AT = 1  # the payload's offset of the time, 8 bytes
 STEP_AT = 10  # of the step

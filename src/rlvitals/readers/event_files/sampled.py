@@ -1,7 +1,9 @@
 """Sample logged items other than numbers evenly within memory limits."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 Item = TypeVar("Item")
 

@@ -1,7 +1,7 @@
 """Parse the scalars of a window: rounds of a loop first, then records by their length."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from rlvitals.readers.event_files.framing import (
 from rlvitals.readers.event_files.loop_cycles import Rounds, Stretch, cycle_at
 from rlvitals.readers.event_files.points import Piece
 from rlvitals.readers.event_files.record_layout import STEP_AT, STEP_KEY, Number, layout_of
+from rlvitals.startup.fast_dataclass import dataclass
 
 STEP_WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eight and more
 MAX_CACHED_TEMPLATES = 2**16  # in all: beyond it what other files taught is forgotten

@@ -2,12 +2,12 @@
 
 import math
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.formats.protobuf import BYTES, VARINT, Field, Malformed, fields, to_signed
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 class TensorField:

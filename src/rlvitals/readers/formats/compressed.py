@@ -11,12 +11,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Protocol, cast
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.startup.fast_dataclass import dataclass
 
 MAGIC_LENGTH = 4
 GZIP_MAGIC = b"\x1f\x8b\x08"
@@ -29,7 +29,6 @@ MAX_UNPACK_RATIO = 300
 # misread so in 12,000 trials): what the last bytes gave is left out then.
 UNSURE_BYTES = 256
 CUT_NOTE = "the compressed file is cut short: read up to the cut, which no checksum covers"
-GARBAGE_NOTE = "bytes after the compressed content are left out"
 
 
 class Unpacker(Protocol):
@@ -172,7 +171,7 @@ class Unpacked:
         if (kind and kind.name == self._kind.name) or GZIP_MAGIC.startswith(start):
             return True
         if data.strip(b"\0"):
-            self.note = GARBAGE_NOTE
+            self.note = "bytes after the compressed content are left out"
         return False
 
 

@@ -1,6 +1,6 @@
 """Count the damaged bytes and skipped records of a file."""
 
-from dataclasses import dataclass
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)

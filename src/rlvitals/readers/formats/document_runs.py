@@ -14,7 +14,6 @@ under theirs, {"1": {"reward": 3.5}, "2": {...}}.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -29,6 +28,7 @@ from rlvitals.readers.formats.columns import (
     to_step,
 )
 from rlvitals.readers.formats.json_lines import flatten
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Setting
 
 # Parents of lists that are parts of one run.

@@ -7,11 +7,12 @@ A cursor holds, of each column, how many points were read and a checksum of them
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
 MAX_DOCUMENT_BYTES = 2**28  # the document is read into memory

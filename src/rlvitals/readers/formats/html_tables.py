@@ -1,8 +1,8 @@
 """Read the tables of an HTML text, row by row; a row that is cut short is left out."""
 
-import re
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from dataclasses import field
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 
 @dataclass(slots=True)
@@ -18,62 +18,9 @@ def tables(html: str) -> list[HtmlTable]:
     """Return the tables of a text, and a bar without one as a table without rows."""
     if "<table" not in html and "<progress" not in html:
         return []  # pages of figures are long
-    parser = _Parser()
+    # Most programs read no notebook, and Python's parser takes 4 ms to load.
+    from rlvitals.readers.formats.html_table_parser import TableParser  # noqa: PLC0415
+
+    parser = TableParser()
     parser.feed(html)
     return parser.tables
-
-
-class _Parser(HTMLParser):
-    """Collects the cells of tables, and the values of `<progress>`."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tables: list[HtmlTable] = []
-        self._row: list[str] | None = None
-        self._cell: list[str] | None = None
-        self._is_heading = False
-        self._count = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open a table, a row or a cell; keep the state of a bar."""
-        if tag == "progress":
-            self.tables.append(HtmlTable(progress=_progress(dict(attrs))))
-        elif tag == "table":
-            # A bar precedes its table.
-            if not self.tables or self.tables[-1].names or self.tables[-1].rows:
-                self.tables.append(HtmlTable())
-        elif tag == "thead":
-            self._is_heading = True
-        elif tag == "tbody":
-            self._is_heading = False
-        elif tag == "tr":
-            self._row = []
-        elif tag in {"td", "th"} and self._count < 2**22:
-            self._cell = []
-            self._count += 1
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close a cell or a row."""
-        if tag in {"td", "th"} and self._row is not None and self._cell is not None:
-            self._row.append("".join(self._cell).strip())
-            self._cell = None
-        elif tag == "thead":
-            self._is_heading = False
-        elif tag == "tr" and self._row is not None and self.tables:
-            table = self.tables[-1]
-            if self._is_heading and not table.names:
-                table.names = self._row
-            elif self._row and not self._is_heading:
-                table.rows.append(self._row)
-            self._row = None
-
-    def handle_data(self, data: str) -> None:
-        """Take the text of a cell."""
-        if self._cell is not None:
-            self._cell.append(data)
-
-
-def _progress(attributes: dict[str, str | None]) -> tuple[int, int] | None:
-    texts = attributes.get("value") or "", attributes.get("max") or ""
-    value, total = (int(text) if re.fullmatch(r"[0-9]{1,15}", text) else -1 for text in texts)
-    return (value, total) if min(value, total) >= 0 else None

@@ -11,13 +11,13 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.damage import Damage
 from rlvitals.readers.formats.lines import Position, position_at
+from rlvitals.startup.fast_dataclass import dataclass
 
 LEVELDB_HEADER = struct.Struct("<4sHB")
 PIECE_HEADER = struct.Struct("<IHB")

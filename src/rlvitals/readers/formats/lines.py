@@ -15,13 +15,13 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, NamedTuple, cast
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import compressed
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.missing_path import missing_path
 
 HEAD_BYTES = 65536  # what `claims` gets to see

@@ -9,7 +9,8 @@ Source: nbformat's `v4/nbformat.v4.schema.json` and `v3/nbformat.v3.schema.json`
 
 import json
 import re
-from dataclasses import dataclass
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 # The first key of a cell or of an output.
 OBJECT_START = re.compile(

@@ -9,8 +9,9 @@ Scalars follow YAML 1.1 as PyYAML reads it, and `1e-4`, which it leaves as text,
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 MAX_YAML_DEPTH = 32
 YAML_TAG = "tag:yaml.org,2002:"

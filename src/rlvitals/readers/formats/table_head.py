@@ -8,7 +8,7 @@ import csv
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +17,7 @@ import numpy as np
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess, lines, step_order
 from rlvitals.readers.formats.columns import parse_number
+from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
 

@@ -8,7 +8,7 @@ accounted for; `one_by_one` reads the rest, and all of them where something else
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from rlvitals.readers.formats.protobuf import (
     fields,
     to_signed,
 )
+from rlvitals.startup.fast_dataclass import dataclass
 
 ITEM_TAG, STEP_TAG = 0x0A, 0x12
 KEY_TAGS = (0x0A, 0x12)

@@ -12,13 +12,14 @@ needs no row but those before it: reading on as a file grows gives what reading 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.formats.columns import MAX_STEP
 from rlvitals.readers.wandb.rows import Rows
+from rlvitals.startup.fast_dataclass import dataclass
 
 # Names that count steps from the start of a run and nothing else; what they count.
 STEP_COLUMN_UNITS = {

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Literal
 
 from rlvitals.rollouts.sample import RewardPart, Sample, to_text
+from rlvitals.startup.fast_dataclass import dataclass
 
 Record = Mapping[str, object]
 Layout = Literal["lines", "document", "parquet", "frames"]

@@ -29,7 +29,7 @@ not logged are learned from the first half of the run: a change of them is then 
   volcengine/verl, ray_trainer.py; DLR-RM/stable-baselines3, ppo.py: each identity names its lines.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules.books import Books
 from rlvitals.rules.identities import IDENTITIES, Identity
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 MIN_BROKEN_ROWS = 3  # fewer may be rows of a repaired log

@@ -34,7 +34,7 @@ nothing here.
 - Shao et al. 2024, "DeepSeekMath": advantages relative to the group.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import invariants, kinds
 from rlvitals.rules.invariants import Read, Reading
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 
 REFERENCE_KL_METRICS = (KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN)

@@ -34,7 +34,7 @@ one but measures something else.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -54,6 +54,7 @@ from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import step_reward
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import label
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 MIN_IMPOSSIBLE_VALUES = 3

@@ -37,7 +37,7 @@ same. A policy that starts narrow on purpose widens first.
 - Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models".
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from rlvitals.rules.shapes import Stretch, last_stretch_above, start
 from rlvitals.rules.spent import ends_far
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, standing
 from rlvitals.rules.width import max_entropy, width
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 WIDTH_FACTOR = Threshold(

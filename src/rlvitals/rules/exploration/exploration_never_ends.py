@@ -40,7 +40,6 @@ A schedule made for a longer run than this one explores to its end: that is what
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,6 +58,7 @@ from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, Standing, outcome, standing, way_share
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 MAX_ENTROPY_SHARE = Threshold(

@@ -32,7 +32,6 @@ large gradients: notes.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +58,7 @@ from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules.books import shared_rows
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.finite import Array
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 MAX_FIRST_SAMPLER_KL = 0.5  # nats per token

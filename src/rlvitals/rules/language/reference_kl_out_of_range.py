@@ -45,7 +45,7 @@ by rounding.
 - huggingface/trl v0.11.4, ppo_trainer.py, step: warns where mean KL falls below -1.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -73,6 +73,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 # Guides name 0.01 to 0.1 nats per token as usual; twice that asks for a second witness.

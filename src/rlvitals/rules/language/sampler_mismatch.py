@@ -34,7 +34,6 @@ bounds are what engines in 16 bits reach; few healthy runs stand behind them.
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -70,6 +69,7 @@ from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 MAX_SAMPLER_KL = Threshold(

@@ -25,8 +25,6 @@ a note. A KL penalty, an entropy bonus or an auxiliary loss goes on training all
 - Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning".
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,6 +42,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 MAX_STRETCH_CHANCE = Threshold(

@@ -23,8 +23,6 @@ rollouts a step scatters: more fifths are then within their error.
 - Kirkpatrick et al. 2017, "Overcoming catastrophic forgetting in neural networks".
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.metrics.catalogue.rollout_metrics import REWARD_BY_TASK
@@ -32,6 +30,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.spread import median, noise_sd
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 MIN_TASK_UPDATES = 20

@@ -29,8 +29,6 @@ uniform: at most the share of cut responses can be the share of groups that are 
 - Yu et al. 2025, "DAPO", section 3.2, dynamic sampling.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
@@ -50,6 +48,7 @@ from rlvitals.rules.shapes import LONG_WINDOW, SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 MAX_ZERO_STD_SHARE = Threshold(

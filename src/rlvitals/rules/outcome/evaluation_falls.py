@@ -37,7 +37,7 @@ meant. An evaluation that decodes otherwise (temperature 0, fewer tokens) measur
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -68,17 +68,12 @@ from rlvitals.rules.rule import (
     Undecided,
     persistence,
 )
-from rlvitals.rules.standing import (
-    MIN_OUTCOME_POINTS,
-    MIN_SHARE_GAIN,
-    Standing,
-    standing,
-    up,
-)
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, MIN_SHARE_GAIN, Standing, standing, up
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Trace
 
 EVALUATION_PERSISTENCE = persistence("evaluation-falls")

@@ -25,7 +25,6 @@ cannot be judged a warning.
 - Yu et al. 2025, "DAPO", section 3.1, on entropy collapse.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -38,6 +37,7 @@ from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, T
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.rules.workload import Optimum, optimum
 from rlvitals.signals.level import first_last_change
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 MAX_WINDOW_DECISIONS = 200  # the standard error of a share of .8 is then .03

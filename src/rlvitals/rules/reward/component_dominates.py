@@ -26,8 +26,6 @@ that hardens holds the share of right answers flat while the policy gets better.
 - Shao et al. 2024, "DeepSeekMath", rewards composed of parts.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import REWARD
@@ -42,6 +40,7 @@ from rlvitals.rules.weigh import content
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 MAX_PART_GAIN_SHARE = Threshold(

@@ -30,7 +30,7 @@ longer. A part of the reward that only some tasks have is missing where the batc
 - huggingface/trl, grpo_trainer.py: a reward function may return None; all None is logged as null.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ from rlvitals.rules.standing import label
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.spread import median, noise_sd, robust_sd
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 MAX_ROLLOUT_ERROR_SHARE = Threshold(

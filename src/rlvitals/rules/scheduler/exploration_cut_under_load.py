@@ -29,8 +29,6 @@ follows the load slowly, and something else from decision to decision, is not fo
   analyses of fish data": the effective number of pairs.
 """
 
-from dataclasses import dataclass
-
 from rlvitals.metrics.catalogue.exploration import BASE_TEMPERATURE, TEMPERATURE
 from rlvitals.metrics.catalogue.outcome import LATENCY
 from rlvitals.metrics.catalogue.scheduler import (
@@ -53,6 +51,7 @@ from rlvitals.signals.lagged import Lagged
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 MIN_CUT_DEPTH = Threshold(

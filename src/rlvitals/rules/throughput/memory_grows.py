@@ -25,8 +25,6 @@ A machine's memory belongs to all that runs on it.
   PagedAttention", on preemption.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN
@@ -36,6 +34,7 @@ from rlvitals.rules.curves import by_steps
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 TOTAL_MEMORY_GIB = Threshold(

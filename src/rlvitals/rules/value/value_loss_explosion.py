@@ -38,8 +38,6 @@ average the loss differently: only a run's own past is compared.
 - van Hasselt et al. 2016, "Learning values across many orders of magnitude".
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
@@ -58,6 +56,7 @@ from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Trace
 
 # Healthy runs pass it on single points only.

@@ -35,7 +35,7 @@ the outcome says so.
   on the discount.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.shapes import START_SHARE, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.rules.value.critic_explains_nothing import UNDEFINED_EXPLAINED_VARIANCE
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 Array = NDArray[np.float64]

@@ -1,31 +1,33 @@
-"""The list of sinks, one module each."""
+"""The list of sinks, one module each; loaded where a run names one."""
 
-from rlvitals.tracking.sinks import (
-    console,
-    csv,
-    jsonl,
-    mlflow,
-    native,
-    parquet,
-    tensorboard,
-    trackio,
-    wandb,
-)
-from rlvitals.tracking.sinks.sink import Sink
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-SINKS: tuple[Sink, ...] = (
-    native.SINK,
-    tensorboard.SINK,
-    csv.SINK,
-    parquet.SINK,
-    jsonl.SINK,
-    console.SINK,
-    wandb.SINK,
-    trackio.SINK,
-    mlflow.SINK,
+from rlvitals.startup.lazy_members import load_on_use
+
+if TYPE_CHECKING:
+    from rlvitals.tracking.sinks.sink import Sink
+
+    SINKS: tuple[Sink, ...]
+
+SINK_MODULES: tuple[str, ...] = (
+    "native",
+    "tensorboard",
+    "csv",
+    "parquet",
+    "jsonl",
+    "console",
+    "wandb",
+    "trackio",
+    "mlflow",
 )
 
+__getattr__ = load_on_use(__name__, "SINKS", SINK_MODULES, "SINK")
 
-def find(name: str) -> Sink | None:
-    """Return the sink of a name; None where there is none."""
-    return next((sink for sink in SINKS if sink.name == name), None)
+
+def find(name: str) -> "Sink | None":
+    """Return the sink of a name, which its module has too; None where there is none."""
+    sink: Sink | None = None
+    if name in SINK_MODULES:
+        sink = import_module(f"{__name__}.{name}").SINK
+    return sink

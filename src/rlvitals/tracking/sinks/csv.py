@@ -8,10 +8,11 @@ gives the same float64; NaN and infinities as `nan`, `inf`, `-inf`. Quoting: RFC
 import csv
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rlvitals.errors import VitalsError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.tracking.sinks import file_layout
 from rlvitals.tracking.sinks.append_file import AppendFile
 from rlvitals.tracking.sinks.lazy import open_lazily

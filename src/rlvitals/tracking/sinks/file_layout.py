@@ -9,13 +9,13 @@ such name is `metrics-1.csv`.
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.safe_files import make_folder
 from rlvitals.tracking.sinks.sink import Rows
 

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 from rlvitals.errors import UsageError
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.tracking.sinks.sink import Opening, OpenSink, Rows
 from rlvitals.types import Histogram, Table, Text
 

@@ -6,12 +6,13 @@ here, and is in the run's own blocks.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.safe_files import atomic_write, make_folder
 from rlvitals.tracking.sinks import file_layout
 from rlvitals.tracking.sinks.lazy import open_lazily

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from rlvitals.errors import UsageError, nearest
 from rlvitals.settings import Settings
-from rlvitals.tracking.sinks import SINKS, find, native
+from rlvitals.tracking.sinks import SINK_MODULES, find, native
 from rlvitals.tracking.sinks.sink import Opening, OpenSink
 
 Options = Mapping[str, object]
@@ -50,8 +50,7 @@ def select(
     sinks: dict[str, Options] = {}
     for name in dict.fromkeys(names):
         if find(name) is None:
-            sink_names = [sink.name for sink in SINKS]
-            hint = nearest(name, sink_names) or f"one of {', '.join(sink_names)}"
+            hint = nearest(name, SINK_MODULES) or f"one of {', '.join(SINK_MODULES)}"
             raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
         if name != native.SINK.name:
             declared = (
@@ -69,6 +68,6 @@ def open_sinks(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str
     """Open some sinks. Raises UsageError where a package is missing."""
     return [
         (sink.name, sink.open(replace(opening, options=sinks[sink.name])))
-        for sink in SINKS
-        if sink.name in sinks
+        for sink in map(find, filter(sinks.__contains__, SINK_MODULES))
+        if sink is not None
     ]

@@ -1,13 +1,14 @@
 """The interface of a sink."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Histogram, Table, Text
 
 AXIS_PREFIX = "axis/"  # prefix of keys that are x-axes of their rows

@@ -6,11 +6,12 @@ values stay at their steps; `bad` counts them.
 """
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 from rlvitals.views.drawing.curves import Curve, curve, scale
 from rlvitals.views.figures.figure import Line, Panel

@@ -1,6 +1,5 @@
 """Draw a picture with matplotlib and write it as PNG, SVG or PDF."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.views.drawing import bands, panels
 from rlvitals.views.drawing.text_fit import FONT_FAMILY, cut, middle_cut, width
 from rlvitals.views.drawing.themes import Theme

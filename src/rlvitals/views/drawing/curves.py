@@ -1,13 +1,13 @@
 """Reduce lines to the points visible at a picture's width, and average noisy ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.ema import ema
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import downsample
 from rlvitals.types import Series
 from rlvitals.views.figures.figure import Kind, Line, Panel

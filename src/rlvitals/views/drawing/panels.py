@@ -1,13 +1,13 @@
 """Draw a panel of a picture: curves, limits, marks and legend."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.views.drawing import bands, custom_axis
 from rlvitals.views.drawing.axes import set_log_ticks, set_scale
 from rlvitals.views.drawing.curves import Curve, Scale, curves, scale

@@ -1,8 +1,9 @@
 """Light and dark themes with colours safe for colour blindness and print."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from rlvitals.startup.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from rlvitals.rules.rule import Severity

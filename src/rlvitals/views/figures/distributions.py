@@ -5,7 +5,6 @@ logged histograms and tables of samples.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from rlvitals import metrics
 from rlvitals.metrics.catalogue import language, policy, reward
 from rlvitals.signals.quantiles import quantiles
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Histogram, Series, Table, Trace
 from rlvitals.views.figures.figure import Figure, Kind, Line, Panel, Subject
 from rlvitals.views.figures.panels import annotate, natural

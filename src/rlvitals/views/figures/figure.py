@@ -1,7 +1,6 @@
 """Define the data of a picture, independent of the drawing library."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules.rule import Severity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
 

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from operator import itemgetter
 
 from rlvitals.errors import quantity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.manual_page import INLINE_MARKUP, blocks
 from rlvitals.views.phrases import Line

@@ -1,12 +1,13 @@
 """Make the charts of several runs: a curve for each run, by steps, samples or time."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rlvitals import metrics
 from rlvitals.comparison.grouping import RunGroup
 from rlvitals.comparison.scores import Axis
 from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Trace
 from rlvitals.views.charts import overlay as overlays
 from rlvitals.views.charts.chart import Chart

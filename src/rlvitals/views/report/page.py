@@ -1,7 +1,7 @@
 """Define the contents of a report's page, independent of its layout."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rlvitals.diagnosis.status import Standing
 from rlvitals.diagnosis.summary import Sentence
@@ -10,6 +10,7 @@ from rlvitals.diagnosis.verdict import Verdict
 from rlvitals.errors import VitalsError
 from rlvitals.rollouts.sample import Sample
 from rlvitals.rules.rule import Severity
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.events import Event
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart, Packed

@@ -8,13 +8,13 @@ their distance from the end, XOR what the value adds, which is always last.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.crc32c import MASK_DELTA, crc32c, pair_term, term
 from rlvitals.tracking.sinks.event_files.messages import (
     RECORD_HEADER_FORMAT,
