@@ -20,7 +20,7 @@ TESTED = "outcome/eval_return"
         ("winrate", "outcome/success_rate"), ("profit", RETURN), ("portfolio_value", RETURN),
         ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED),
         ("test_reward_mean", TESTED), ("win_rate_vs_random", "outcome/success_rate"),
-        ("wr", "outcome/success_rate"), ("final_equity", RETURN), ("avg_elo", "outcome/elo"),
+        ("wr", "outcome/success_rate"), ("total_money", RETURN), ("Rw", "outcome/reward"), ("final_equity", RETURN), ("avg_elo", "outcome/elo"),
         ("mean_r50", REWARD), ("recompensa_media", REWARD),
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
         ("reward_mean_raw", REWARD), ("RawAverageReturn", RETURN), ("rewards/r_total", RETURN),
@@ -99,6 +99,13 @@ def test_of_several_the_most_trusted_is_taken_and_the_others_are_named():
     assert RETURN in trace.series
     assert "outcome/success_rate" not in trace.series
     assert any("beside it: `winrate`" in note for note in trace.notes)
+
+
+def test_a_mean_beside_its_best_and_worst_is_the_outcome():
+    keys = dict.fromkeys(("best", "avg", "worst", "generation"), range(40))
+    assert canonicalize.trace([log(**keys)]).measured["outcome/reward"].key == "avg"
+    del keys["best"], keys["worst"]
+    assert "outcome/reward" not in canonicalize.trace([log(**keys)])
 
 
 def test_a_known_outcome_is_enough():

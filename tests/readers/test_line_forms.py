@@ -43,6 +43,7 @@ FORMS = {
     "Training: Episode {n} of 600, Mean reward: {r}": "outcome/reward",
     "[train] [info] episode {n} mean reward {r} steps 20": "outcome/reward",
     "Ep {n}/600, Avg: {r}, eps: 0.5": "outcome/reward",
+    "epoch={n} phase=dense reward={r} critic_loss=2056.5": "outcome/reward",
     "Generation {n}: best={r}": "outcome/reward",
     "Episode {n} - Total Assets: {r}": "outcome/return",
     "E000{n} R={r} eps=0.5": "outcome/return",

@@ -93,10 +93,15 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"final", "portfolio", "value"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"balance"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"bankroll"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    **dict.fromkeys(
+        map(frozenset, (["money"], ["cash"], ["wealth"], ["capital"], ["earning"], ["revenue"])),
+        (outcome.RETURN, outcome.EVAL_RETURN),
+    ),
     frozenset({"optimal", "action"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"sr"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"wr"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"r"}): (outcome.REWARD, outcome.EVAL_RETURN),
+    frozenset({"rw"}): (outcome.REWARD, outcome.EVAL_RETURN),
 }
 # With one of these a key is not the outcome itself but a statistic or a part of it.
 PART_WORDS = frozenset(
@@ -187,6 +192,16 @@ def _likely_meaning(key: str) -> Metric | None:
     return outcome.RETURN if terms & EPISODE_WORDS else trained
 
 
+def _population_mean(keys: Iterable[str]) -> dict[str, str]:
+    """Return the mean that stands beside a best or a worst of the same: of episodes, of a swarm."""
+    terms = {key: _terms(languages.english(key)) for key in keys}
+    extremes = {"best", "worst", "max", "min", "maximum", "minimum"}
+    if not any(key_terms and key_terms <= extremes for key_terms in terms.values()):
+        return {}
+    means = {"avg", "average", "mean"}
+    return {key: outcome.REWARD.name for key, t in terms.items() if t and t <= means}
+
+
 def _terms(key: str) -> set[str]:
     """Return the words of a key in lower case and in the singular."""
     terms = (term.lower() for term in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", key))
@@ -208,6 +223,7 @@ def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
             ranked.setdefault("eval" in metric.name, []).append((rank, metric.name, key))
     if not ranked:
         likely = {key: guess.name for key in names if (guess := _likely_meaning(key))}
+        likely = likely or _population_mean(names)
         return {name: (key, []) for key, name in likely.items()} if len(likely) == 1 else {}
     picked = {}
     for candidates in ranked.values():

@@ -99,6 +99,8 @@ def _sign_forms() -> tuple[_Form, ...]:
         _form("ε", "epsilon", "ε"),
         _form("│", "|", "│"),
         _form(r"(?<=\w) @ (?=\w)", ", ", " @ "),
+        # "epoch=0 phase=dense reward=-6.5": a word between pairs
+        _form(r"(=[A-Za-z][\w.-]{0,30})\s+(?=[A-Za-z_]\w{0,40}=)", r"\1, ", "="),
         # "ep12", "episode_12: ", "E0012", "<Episode 12>"
         _form(r"\A\W{0,4}E(?=\d{3,9}\b)", "episode ", "e"),
         _form(rf"(?i)\A(\W{{0,4}}(?:{COUNTED}|ep))_?(?=\d)", r"\1 ", "ep", "gen", "iter", "game"),
