@@ -69,6 +69,13 @@ def test_the_tail_of_a_long_run_does_not_show_that_it_never_learned():
     assert standing(made.trace(outcome__return=made.series(flat))).state == "flat"
 
 
+def test_a_sum_that_is_never_set_back_is_no_learning():
+    total = np.cumsum(7100 + 80 * made.noise(300))
+    found = diagnose(made.trace(outcome__reward=total)).verdict
+    assert found.word is Word.UNKNOWN
+    assert "a sum of all rows so far" in found.why
+
+
 def test_the_tail_of_a_long_run_that_rises_is_learning():
     steps = 11_755_000 + 5000 * np.arange(272)
     rise = 14 + 13 * np.minimum(np.arange(272) / 150, 1) + 2 * made.noise(272)

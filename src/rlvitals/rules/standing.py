@@ -31,6 +31,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import bound_change, first_last_change
 from rlvitals.signals.plateau import is_share_of_full_batches, plateau_start
+from rlvitals.signals.running_sum import row_of_sum
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 from rlvitals.startup.fast_dataclass import dataclass
@@ -40,8 +41,7 @@ State = Literal[
     "rising", "holding its best", "flat", "falling", "fallen back", "at its ceiling", "unknown"
 ]
 
-# Product truth before proxies, dense before sparse: the first of these that is logged often
-# enough is the outcome a run is judged by.
+# Product truth before proxies, dense before sparse: the first one that is logged often enough.
 OUTCOME_NAMES = (
     "outcome/return",
     "outcome/eval_return",
@@ -61,8 +61,7 @@ SHARE_OUTCOMES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_
 OUTCOME_METRICS = tuple(
     m for m in metrics.CATALOGUE if m.name in (*OUTCOME_NAMES, "optimiser/loss")
 )
-# A reward model's zero means nothing, nor does a tenth of its first level: where such an outcome
-# is proven to rise, nobody can say that it rises by too little.
+# A reward model's zero means nothing: of a proven rise nobody can say that it is too little.
 OFFSET_SCORES = ("outcome/score", "outcome/rlhf_reward")
 # Each of its points is measured anew: its noise is all from point to point, none is sluggish.
 EVAL_OUTCOME = "outcome/eval_return"
@@ -168,9 +167,10 @@ def up(name: str) -> float:
 
 
 def beyond(trace: Trace, name: str, values: Array, last: float) -> str:
-    """Say that an outcome ends above what its task can give: then its unit is not known."""
+    """Say why the unit of an outcome is not known: a sum of all rows, or more than a task gives."""
+    if (added := row_of_sum(values)) is not None:
+        return f"{label(name)} changes by about {added:.4g} in every row: a sum of all rows so far"
     env = task(trace, name, values)
-    # What was rescaled is known to within the scatter of the first returns.
     if env is None or env is not environment(trace) or env.max_return is None:
         return ""
     if last <= env.max_return or not env.beyond(np.array([last])).all():
