@@ -152,3 +152,19 @@ def test_a_logged_traceback_is_outlived_by_one_line(tmp_path):
 def test_advice_of_ray_on_memory_ends_a_run(read):
     text = "(Actor pid=9) Refer to the documentation on how to address the out of memory issue: x\n"
     assert read(text).ending.exit_code == 137
+
+
+def test_epochs_of_updates_between_episodes_are_not_the_run(tmp_path):
+    text = ""
+    for episode in range(1, 31):
+        for epoch in range(1, 6):
+            text += f"     | Epoch {epoch}/5 - Actor loss : -0.07, Critic loss : 0.{epoch}\n"
+        text += (
+            f"Episode {episode}/30 finished, total reward  : {episode}.5, held : {{'hold': 2}}\n"
+        )
+    path = tmp_path / "train.log"
+    path.write_text(text)
+    log = reader_of(path).read(path)[0]
+    assert log.step_unit == "episodes"
+    assert log.series["episode_reward"].values.tolist() == [n + 0.5 for n in range(1, 31)]
+    assert any("count other steps" in note for note in log.notes)

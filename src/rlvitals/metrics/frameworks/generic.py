@@ -229,6 +229,6 @@ NAMES = Table(
         "goal": "goal",
     },
     sources=(),
-    prefixes=("train/", "training/", "metrics/"),
+    prefixes=("train/", "training/", "metrics/", "logs/"),
     read_from="the guides and common practice",
 )

@@ -1,5 +1,6 @@
 """What a dialect of console output is, and what all dialects of one log share."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
@@ -63,6 +64,11 @@ class Shared:
     timed: bool = False  # rows say how long a step takes, better than a bar does
 
 
+def _outcomes(keys: Iterable[str]) -> bool:
+    """Return True where a key is a reward's, a return's or a score's."""
+    return any(re.search("reward|return|score", key) for key in keys)
+
+
 class Page:
     """Where dialects put what they read; carries the piece of text in hand."""
 
@@ -105,13 +111,24 @@ class Page:
         self.columns.add_row(step, pairs, self.time if time is None else time)
 
     def add_regular(self, step: int, pairs: Iterable[Pair], unit: str, time: float = NAN) -> None:
-        """Add a row of lines that look regular, unless the log counts other steps."""
-        shared = self.shared
+        """Add a row of lines that look regular, unless the log counts other steps.
+
+        The first row with an outcome decides what its steps are: epochs of updates are printed
+        between two episodes.
+        """
+        shared, row = self.shared, tuple(pairs)
         shared.unit = shared.unit or unit
+        if (
+            unit != shared.unit
+            and not shared.sure
+            and _outcomes(shared.regular_keys) < _outcomes(key for key, _ in row)
+        ):
+            shared.left_out += shared.regular
+            shared.unit, shared.regular, shared.regular_keys = unit, 0, set()
+            self.columns = Columns()
         if unit != shared.unit:
             shared.left_out += 1
             return
-        row = tuple(pairs)
         shared.regular += 1
         shared.last_regular = step
         shared.regular_keys.update(key for key, _ in row)

@@ -44,7 +44,7 @@ SPLIT = re.compile(
     r"[,|;\t]+| [-–/] |\s{2,}|(?:(?<=\d)(?<![A-Za-z_]\d)|(?<=\d[.%):])|(?<=\d) :)\s+(?=[^\W\d])"
     r"|(?<=\d(?:s|h))\s+(?=[A-Za-z_]\w{0,40}=)|(?<=\dms)\s+(?=[A-Za-z_]\w{0,40}=)"  # "t=2.6s a=1"
 )
-ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
+ALIGNED = re.compile(r"\s{0,12}([:=])\s+(?=[-+.\d]|nan|inf)")
 PADDED = re.compile(r"(?<=[A-Za-z_)])\s{2,}(?=[-+.]?\d)")  # "Episode    10", a name and its number
 # What stands in brackets after a space: pairs of their own, "(std 3.0)", "(eps=0.9)".
 BRACKETED_PAIRS = re.compile(r"(?<=\s)\(([A-Za-z_][^()]{1,60})\)")
@@ -130,7 +130,7 @@ class Pairs:
         elif found := CLEANRL.search(page.text):
             if (value := number(found[2])) is not None:
                 page.add(int(found[1]), [("charts/episodic_return", value)], "environment steps")
-        elif len(page.text) > self.max_length or "{" in page.text:
+        elif len(page.text) > self.max_length or page.message.startswith("{"):
             return
         elif counted := COUNTER.match(page.message):
             self._line(page, f"step: {counted[1] or counted[2]}, {page.message[counted.end() :]}")
@@ -224,6 +224,8 @@ class Pairs:
 
 def _row(text: str) -> tuple[Row, bool]:
     """Return a line's pairs, and True if words stand among them; none where it is anything else."""
+    if "{" in text:  # "actions: {'hold': 3}"; a line of a dict alone is another dialect's
+        text = re.sub(r"[,|;]?[\w ]{0,30}[:=]?\s*\{[^{}]{0,400}\}", "", text)
     tested = line_forms.EVALUATION.match(text)
     text, is_sentence = line_forms.write_pairs(text[tested.end() :] if tested else text)
     segments = _segments(text)
