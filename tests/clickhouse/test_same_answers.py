@@ -239,6 +239,30 @@ def test_a_database_holds_the_runs_of_one_root(url, root):
         RunStore.create(url, "/elsewhere")
 
 
+POINTS = """INSERT INTO points SELECT 'run', concat('key ', toString(intDiv(number, 300000))), 1,
+    number % 300000, 10 * (number % 300000), 0, cityHash64(number) FROM numbers(1200000)"""
+
+
+def rows_read(store, ask):
+    """Return the number of rows that the engine reads for a call, by its own count."""
+    query = "SELECT value FROM system.events WHERE event = 'SelectedRows'"
+    ((before,),) = store.connection.query(query)
+    ask()
+    ((after,),) = store.connection.query(query)
+    return after - before
+
+
+def test_a_plot_reads_buckets_and_the_edges_of_its_columns(url, root, monkeypatch):
+    monkeypatch.setattr(store_tables, "BUCKET_POINTS", 128)
+    with new_store(url, root) as store:
+        store.connection.command(POINTS)
+        whole = rows_read(store, lambda: store.points("run", "key 2", 100))
+        # Three times 300,000 / 128 buckets and 99 edges, in whole granules: not all of the points.
+        assert 3 * 2_344 < whole < 3 * (2_344 + 2 * 8_192) + 99 * 3 * 256
+        part = rows_read(store, lambda: store.points("run", "key 2", 100, 1_000_000, 1_010_000))
+        assert part < 5 * (2_344 + 2 * 8_192) + 20 * 256
+
+
 KILLED = """
     import os, sys
     from pathlib import Path
