@@ -257,10 +257,10 @@ def test_a_plot_reads_buckets_and_the_edges_of_its_columns(url, root, monkeypatc
     with new_store(url, root) as store:
         store.connection.command(POINTS)
         whole = rows_read(store, lambda: store.points("run", "key 2", 100))
-        # Three times 300,000 / 128 buckets and 99 edges, in whole granules: not all of the points.
-        assert 3 * 2_344 < whole < 3 * (2_344 + 2 * 8_192) + 99 * 3 * 256
+        # `pixels` has 9,376 rows; each edge is a bucket of 128 points, in granules of 256.
+        assert 9_376 < whole < 3 * 9_376 + 99 * 2 * 256
         part = rows_read(store, lambda: store.points("run", "key 2", 100, 1_000_000, 1_010_000))
-        assert part < 5 * (2_344 + 2 * 8_192) + 20 * 256
+        assert part < 5 * 9_376 + 20 * 256
 
 
 KILLED = """

@@ -112,14 +112,7 @@ POINT_TABLE = Table(
             DELTA_CODEC,
             "min_compress_block_size = 65536",
         ),
-        # A column of pixels reads its edges: blocks of two granules are decompressed sooner.
-        Column(
-            "value",
-            "Float64",
-            "value; NaN and infinities as logged",
-            DELTA_CODEC,
-            "min_compress_block_size = 4096",
-        ),
+        Column("value", "Float64", "value; NaN and infinities as logged", DELTA_CODEC),
     ),
     # A column of pixels reads its edges: small granules.
     "ReplacingMergeTree ORDER BY (run, key, attempt, ordinal) SETTINGS index_granularity = 256,"
