@@ -239,6 +239,30 @@ def test_a_database_holds_the_runs_of_one_root(url, root):
         RunStore.create(url, "/elsewhere")
 
 
+POINTS = """INSERT INTO points SELECT 'run', concat('key ', toString(intDiv(number, 300000))), 1,
+    number % 300000, 10 * (number % 300000), 0, cityHash64(number) FROM numbers(1200000)"""
+
+
+def rows_read(store, ask):
+    """Return the number of rows that the engine reads for a call, by its own count."""
+    query = "SELECT value FROM system.events WHERE event = 'SelectedRows'"
+    ((before,),) = store.connection.query(query)
+    ask()
+    ((after,),) = store.connection.query(query)
+    return after - before
+
+
+def test_a_plot_reads_buckets_and_the_edges_of_its_columns(url, root, monkeypatch):
+    monkeypatch.setattr(store_tables, "BUCKET_POINTS", 128)
+    with new_store(url, root) as store:
+        store.connection.command(POINTS)
+        whole = rows_read(store, lambda: store.points("run", "key 2", 100))
+        # `pixels` has 9,376 rows; each edge is a bucket of 128 points, in granules of 256.
+        assert 9_376 < whole < 3 * 9_376 + 99 * 2 * 256
+        part = rows_read(store, lambda: store.points("run", "key 2", 100, 1_000_000, 1_010_000))
+        assert part < 5 * 9_376 + 20 * 256
+
+
 KILLED = """
     import os, sys
     from pathlib import Path

@@ -27,28 +27,31 @@ RUN_ORDERS = {
     "step": "isNull(step), step DESC, path",
 }
 MAX_INT64 = 2**63 - 1
-BUCKET_EXTREMES = f"""
-    argMin(f, {store_tables.point_key("f.1", "f.2", "f.3")}) AS first,
-    argMax(l, {store_tables.point_key("l.1", "l.2", "l.3")}) AS last,
-    argMin(lo, {store_tables.value_key("lo.1", "lo.2", "lo.3", "lo.4")}) AS low,
-    argMin(hi, {store_tables.value_key("hi.1", "hi.2", "hi.3", "hi.4")}) AS high"""
+EXTREME_KEYS = {
+    "first_key": store_tables.point_key("f.1", "f.2", "f.3"),
+    "last_key": store_tables.point_key("l.1", "l.2", "l.3"),
+    "low_key": store_tables.value_key("lo.1", "lo.2", "lo.3", "lo.4"),
+    "high_key": store_tables.value_key("hi.1", "hi.2", "hi.3", "hi.4"),
+}
 # A row of `pixels` that lies in one column of pixels is taken as it is; the points of others are
 # read. Rows that were not put together yet do no harm: each is of points of its own.
 EXTREMES = """
-SELECT column, kind, min(first), max(last), min(low), min(high) FROM (
-  SELECT {column_of_first} AS column, kind, {bucket_extremes} FROM (
-    SELECT first AS f, last AS l, low AS lo, high AS hi, kind FROM pixels
-    WHERE run = {{run:String}} AND key = {{key:String}} AND {is_inner})
-  GROUP BY column, kind
+SELECT column, kind, argMin(f, {first_key}), argMax(l, {last_key}), argMin(lo, {low_key}),
+  argMin(hi, {high_key})
+FROM (
+  SELECT {column_of_first} AS column, kind, first AS f, last AS l, low AS lo, high AS hi
+  FROM pixels WHERE run = {{run:String}} AND key = {{key:String}} AND {is_inner}
   UNION ALL
-  SELECT {column_of_step} AS column, {kind} AS kind, {point_extremes} FROM points
+  SELECT {column_of_step} AS column, {kind} AS kind,
+    (step, attempt, ordinal, time, value) AS f, f AS l,
+    (value, step, attempt, ordinal, time) AS lo, (-value, step, attempt, ordinal, time) AS hi
+  FROM points
   WHERE run = {{run:String}} AND key = {{key:String}}
     AND step >= {{first:Int64}} AND step <= {{last:Int64}}
     AND (attempt, intDiv(ordinal, {{size:UInt64}})) IN (
       SELECT attempt, bucket FROM pixels
       WHERE run = {{run:String}} AND key = {{key:String}} AND NOT ({is_inner})
-        AND last.1 >= {{first:Int64}} AND first.1 <= {{last:Int64}})
-  GROUP BY column, kind)
+        AND last.1 >= {{first:Int64}} AND first.1 <= {{last:Int64}}))
 GROUP BY column, kind ORDER BY column"""
 BOUNDS = """
 SELECT min(first.1), max(last.1), (
@@ -56,23 +59,20 @@ SELECT min(first.1), max(last.1), (
       SELECT max(points) AS points FROM series
       WHERE run = {run:String} AND key = {key:String} GROUP BY attempt))
 FROM pixels WHERE run = {run:String} AND key = {key:String} HAVING count() > 0"""
+# The points of buckets inside of a range of steps, and those inside of the buckets at its edges.
 COUNT_INSIDE = """
-WITH buckets AS (
-  SELECT attempt, bucket, min(first.1) AS low_step, max(last.1) AS high_step,
-    max(end) - min(begin) + 1 AS points FROM pixels
-  WHERE run = {run:String} AND key = {key:String} AND (attempt, bucket) IN (
-    SELECT attempt, bucket FROM pixels WHERE run = {run:String} AND key = {key:String}
-      AND last.1 >= {first:Int64} AND first.1 <= {last:Int64})
-  GROUP BY attempt, bucket),
-edge_buckets AS (
-  SELECT attempt, bucket FROM buckets
-  WHERE low_step < {first:Int64} OR high_step > {last:Int64})
-SELECT (SELECT sum(points) FROM buckets
-    WHERE low_step >= {first:Int64} AND high_step <= {last:Int64})
-  + (SELECT uniqExact(attempt, ordinal) FROM points
-    WHERE run = {run:String} AND key = {key:String}
+WITH (
+  SELECT (sumIf(points, is_inner), groupArrayIf((attempt, bucket), NOT is_inner)) FROM (
+    SELECT attempt, bucket, max(end) - min(begin) + 1 AS points,
+      min(first.1) >= {first:Int64} AND max(last.1) <= {last:Int64} AS is_inner FROM pixels
+    WHERE run = {run:String} AND key = {key:String} AND (attempt, bucket) IN (
+      SELECT attempt, bucket FROM pixels WHERE run = {run:String} AND key = {key:String}
+        AND last.1 >= {first:Int64} AND first.1 <= {last:Int64})
+    GROUP BY attempt, bucket)) AS inside
+SELECT inside.1 + (SELECT uniqExact(attempt, ordinal) FROM points
+  WHERE run = {run:String} AND key = {key:String}
     AND step >= {first:Int64} AND step <= {last:Int64}
-    AND (attempt, intDiv(ordinal, {size:UInt64})) IN (SELECT attempt, bucket FROM edge_buckets))"""
+    AND (attempt, intDiv(ordinal, {size:UInt64})) IN inside.2)"""
 
 
 class RunStore(RunQuery):
@@ -266,9 +266,8 @@ def compile_extremes(low: int, high: int, width: int) -> str:
         is_inner=is_inner,
         column_of_first=column("f.1"),
         column_of_step=column("step"),
-        bucket_extremes=BUCKET_EXTREMES,
-        point_extremes=store_tables.POINT_EXTREMES,
         kind=store_tables.POINT_KIND,
+        **EXTREME_KEYS,
     )
 
 
