@@ -16,6 +16,7 @@ from rlvitals.agents.workspace import Workspace
 from rlvitals.cli import main
 from rlvitals.diagnosis import batch
 from rlvitals.following import changes
+from rlvitals.readers.discovery import sources
 from rlvitals.server.fleet import Fleet
 
 
@@ -94,6 +95,19 @@ def test_what_a_training_printed_too_is_no_run_of_its_own(tmp_path, capsys):
     assert list(listed(tmp_path, capsys)) == ["run"]
     printed(tmp_path / "seed-2" / "ppo.log", RETURN + 3 * KL / KL.max())
     assert len(listed(tmp_path, capsys)) == 2
+
+
+def test_the_output_that_a_tracker_keeps_hides_no_copy(tmp_path, capsys):
+    """A W&B folder has an output.log, and the person kept the output too."""
+    recorded(tmp_path / "run", seed=1)
+    events(tmp_path / "kept")
+    rows = zip(STEPS.tolist(), RETURN.tolist(), strict=True)
+    lines = "".join(f"step={step} ep_rew_mean={value!r}\n" for step, value in rows)
+    for file in ("kept/output.log", "output.txt"):
+        (tmp_path / file).write_text(lines)
+    (run,) = sources.find(tmp_path / "kept")
+    assert run.trackers == {"tensorboard", "console"}
+    assert len(listed(tmp_path, capsys)) == 1
 
 
 def test_what_a_training_printed_beside_its_monitor_is_no_run_of_its_own(tmp_path, capsys):

@@ -23,12 +23,18 @@ def test_exit_code_and_streams_are_the_command_s(code, tmp_path):
     assert (done.returncode, done.stdout) == (code, "out\n")
     assert done.stderr.splitlines()[1] == "err"
     assert "nothing was recorded" in done.stderr
-    for remedy in (
-        "diagnose FOLDER",
-        "report_to=",
-        "--instead",
-    ):
+    remedies = {
+        0: ("diagnose FOLDER", "report_to=", "--instead"),
+        3: ("ended with exit code 3 before it called a tracker", "own message", "--instead"),
+    }
+    for remedy in remedies[code]:
         assert remedy in done.stderr
+
+
+def test_no_folder_is_left_where_nothing_was_recorded(tmp_path):
+    done = run(tmp_path, "print('loading'); 1 / 0", flags=("-o", "runs/a"))
+    assert "exit code 1 before it called a tracker" in done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 PRINTED = """

@@ -106,6 +106,20 @@ def test_without_settings_it_cannot_tell():
     assert isinstance(RULE.ask(run(gamma=0.99)), Clear)
 
 
+@pytest.mark.parametrize(
+    ("profile", "wanted"),
+    [
+        (Profile.CONTROL_PPO, ("learning_rate", "gamma")),
+        (Profile.GRPO, ("learning_rate",)),  # no discount
+        (Profile.SCHEDULER_PPO, ("gamma",)),
+    ],
+)
+def test_only_settings_of_the_kind_of_training_are_asked_for(profile, wanted):
+    answer = RULE.ask(run(profile=profile))
+    assert isinstance(answer, Undecided)
+    assert answer.wants == wanted
+
+
 def test_no_limit_lies_within_what_is_seen():
     for one in PRACTICES:
         numbers = [float(n.replace(",", "")) for n in one.usual.split() if n[0].isdigit()]

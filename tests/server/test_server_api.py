@@ -100,7 +100,9 @@ def test_a_run_with_too_few_rows_is_not_green(root, client):
 
     row = until(short)
     assert row["lamp"] == "unknown"
-    assert row["reason"] == "outcome/return has 3 numbers of the 10 needed"
+    assert (
+        row["reason"] == "outcome/return has 3 numbers of the 10 needed: train longer or log more"
+    )
 
 
 def test_a_run_that_has_only_begun_is_called_provisional(root, client):

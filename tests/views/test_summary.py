@@ -93,7 +93,7 @@ def test_what_cannot_be_told_is_said_to_be_so():
     (verdict,) = [line for line in lines(result) if line.startswith("Verdict")]
     assert verdict == (
         "Verdict: unknown: whether the outcome improves, and so whether it converged, cannot be "
-        "told: outcome/return has 2 numbers of the 10 needed"
+        "told: outcome/return has 2 numbers of the 10 needed: train longer or log more"
     )
 
 

@@ -85,6 +85,7 @@ def run(args: Namespace) -> int:
     command.check(arguments)
     variables = os.environ | flags.upload_variables(args.mirror)
     folder = args.output or Path("runs", _default_name(arguments))
+    parent_is_new = not folder.parent.exists()
     path = harmless(shlex.quote(os.path.relpath(folder)))
     sys.stderr.write(f"rlvitals: recording into {path}; to watch: rlvitals follow {path}\n")
     sys.stderr.flush()
@@ -104,17 +105,31 @@ def run(args: Namespace) -> int:
         end = ", and is not uploaded" if args.mirror else ""
         sys.stderr.write(f"rlvitals: no tracker was called: {path} holds what was printed{end}\n")
     else:
-        sys.stderr.write(
-            "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "
-            "no SummaryWriter wrote and Stable-Baselines3 trained nothing, in a Python process of "
-            "the command, and no line that it printed is known\n  try: rlvitals diagnose FOLDER "
-            "reads the CSV, JSON and log files that the command wrote; to record a run, "
-            'report_to="tensorboard" in transformers and TRL; --instead, where a tracker wants an '
-            "account\n"
-        )
+        if parent_is_new:
+            with suppress(OSError):  # something else is in it
+                folder.parent.rmdir()
+        sys.stderr.write(_no_record_text(code))
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")
     return command.end_like(code)
+
+
+def _no_record_text(code: int) -> str:
+    """Return why nothing was recorded, and what to try."""
+    if code:
+        return (
+            f"rlvitals: nothing was recorded: the command ended with exit code {code} before it "
+            "called a tracker\n  try: its own message, above; rlvitals diagnose FOLDER, if it "
+            "wrote logs; --instead, where a tracker wants an account\n"
+        )
+    return (
+        "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "
+        "no SummaryWriter wrote and Stable-Baselines3 trained nothing, in a Python process of "
+        "the command, and no line that it printed is known\n  try: rlvitals diagnose FOLDER "
+        "reads the CSV, JSON and log files that the command wrote; to record a run, "
+        'report_to="tensorboard" in transformers and TRL; --instead, where a tracker wants an '
+        "account\n"
+    )
 
 
 def _default_name(arguments: Sequence[str]) -> str:

@@ -44,6 +44,7 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
     """Return what tells a run from others.
 
     `trackers` are the names of the readers of its files; `grew`: it was seen to grow.
+    The output that another tracker keeps beside its log makes the console none of its trackers.
     """
     points = {name: _points(series) for name, series in trace.series.items()}
     lengths = {
@@ -53,7 +54,7 @@ def identify(trackers: frozenset[str], trace: Trace, *, grew: bool = False) -> I
     }
     outcomes = {name: points[name] for name, length in lengths.items() if length}
     return Identity(
-        trackers,
+        (trackers - {"console"}) or trackers,
         outcomes,
         {name: _digest(*outcomes[name], lengths[name]) for name in outcomes},
         {

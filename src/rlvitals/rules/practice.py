@@ -130,6 +130,12 @@ def has_known_setting(trace: Trace) -> bool:
     return any(trace.number(practice.setting) is not None for practice in _fitting(trace))
 
 
+def common_settings(trace: Trace) -> tuple[str, ...]:
+    """Return those of the commonest settings that the table knows for this kind of training."""
+    names = {practice.setting for practice in _fitting(trace)}
+    return tuple(name for name in ("learning_rate", "gamma") if name in names)
+
+
 def _fitting(trace: Trace) -> Iterator[Practice]:
     algorithm: Setting = trace.settings.get("algorithm", "")
     for practice in PRACTICES:

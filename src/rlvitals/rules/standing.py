@@ -221,8 +221,8 @@ def _standing(trace: Trace, since: int | None, until: int | None, of: str) -> St
 def _missing_outcome_reason(trace: Trace) -> str:
     for name in (*OUTCOME_NAMES, "outcome/eval_accuracy", "outcome/eval_reward"):
         if name in trace:
-            numbers = len(trace[name].finite())
-            return f"{name} has {quantity(numbers, 'number')} of the {MIN_OUTCOME_POINTS} needed"
+            has = quantity(len(trace[name].finite()), "number")
+            return f"{name} has {has} of the {MIN_OUTCOME_POINTS} needed: train longer or log more"
     if likely := suggest.outcomes(trace.unmapped, OUTCOME_NAMES):
         keys, (key, name) = " or ".join(key for key, _ in likely[:2]), likely[0]
         return f"no key is known as the outcome; {keys} may be it: --map {key}={name}"

@@ -35,7 +35,7 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.known_task import environment
-from rlvitals.rules.practice import Odd, has_known_setting, odd
+from rlvitals.rules.practice import Odd, common_settings, has_known_setting, odd
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.standing import OUTCOME_METRICS, Standing, way_share
 from rlvitals.rules.untaught import untaught
@@ -50,7 +50,7 @@ def check(trace: Trace) -> Answer:
     if not odd_settings:
         if has_known_setting(trace):
             return Clear()
-        return Undecided("the log states no settings", ("learning_rate", "gamma"))
+        return Undecided("the log states no settings", common_settings(trace))
     first, *other_settings = odd_settings
     trend = verdict_trend(trace)
     evidence, counter = weigh.sides(trend)
