@@ -67,7 +67,7 @@ NOT_RUN = {
     "measure-the-diagnosis.md": 6,
     "read-hosted-runs.md": 8,
     "read-your-logs.md": 3,
-    "record-to-a-bucket.md": 14,
+    "record-to-a-bucket.md": 16,
     "run-on-a-cluster.md": 3,
     "see-where-a-run-stands.md": 1,
     "train-a-language-model.md": 2,

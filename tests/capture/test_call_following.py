@@ -204,6 +204,6 @@ def test_a_program_that_is_recorded_loads_nothing_that_reads_or_judges(follower)
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert set(done.stdout.split()) <= {
-        "capture", "errors", "integrations", "options", "readers", "settings", "storage",
-        "tracking", "types", "wandb",
+        "capture", "errors", "integrations", "options", "readers", "settings", "startup",
+        "storage", "tracking", "types", "wandb",
     }  # fmt: skip

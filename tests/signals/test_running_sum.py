@@ -22,8 +22,10 @@ def test_a_sum_of_rewards_gives_what_a_row_adds():
         300 + np.cumsum(2 + 0.1 * NOISE),  # it does not start at nothing
         np.linspace(1, 200, 200) + 3 * NOISE[:200],
         np.cumsum(5 + NOISE[:40]),  # too few
+        5 * np.arange(1, 60) + np.arange(1, 60) % 3,  # a line with a little noise
+        np.arange(1, 200) + 0.1 * NOISE[:199],
     ],
-    ids=["better", "counter", "mean", "offset", "noise", "few"],
+    ids=["better", "counter", "mean", "offset", "noise", "few", "line", "noisy line"],
 )
 def test_other_rises_are_none(values):
     assert row_of_sum(values) is None

@@ -72,7 +72,7 @@ def test_many_runs(golden, goldens):
         ("debugger/reward_stds", "reward/std"),
         ("test_step", None),
         ("info/best_reward", None),
-        ("info/timing/total_time", None),
+        ("info/timing/total_time", "throughput/elapsed"),
         ("test/lens_stat/max", None),
     ],
 )
