@@ -24,8 +24,9 @@ def test_a_sum_of_rewards_gives_what_a_row_adds():
         np.cumsum(5 + NOISE[:40]),  # too few
         5 * np.arange(1, 60) + np.arange(1, 60) % 3,  # a line with a little noise
         np.arange(1, 200) + 0.1 * NOISE[:199],
+        10 + np.linspace(7, 450, 60) + 3 * np.sin(np.arange(60)),
     ],
-    ids=["better", "counter", "mean", "offset", "noise", "few", "line", "noisy line"],
+    ids=["better", "counter", "mean", "offset", "noise", "few", "line", "noisy line", "wave"],
 )
 def test_other_rises_are_none(values):
     assert row_of_sum(values) is None

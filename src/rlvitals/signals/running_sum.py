@@ -10,7 +10,7 @@ def row_of_sum(values: Array) -> float | None:
 
     All of 50 values or more move the same way, the first is as large as a move, and the moves are
     as large at the end as at the start, within a factor of two. Equal moves are a counter's. Moves
-    of a sum are independent; those of a line with noise on it fall after each that was too large.
+    of a sum are independent; those of a line with noise or a wave on it depend on the one before.
     """
     x = finite(values)
     moves = np.diff(x)
@@ -18,11 +18,11 @@ def row_of_sum(values: Array) -> float | None:
         return None
     third = len(moves) // 3
     typical, first, last = (np.median(m) for m in (moves, moves[:third], moves[-third:]))
-    is_even = 0.5 <= last / first <= 2 and 0.2 <= x[0] / typical <= 5
+    is_even = 0.5 <= last / first <= 2 and 0.3 <= x[0] / typical <= 2.5
     is_counter = np.ptp(moves) <= 1e-6 * abs(typical)
     if not is_even or is_counter:
         return None
     noise = moves - moves.mean()
-    # -0.5 for a line with noise; above -0.25 for a sum, but for 1 of 25 of 50 values.
+    # -0.5 for a line with noise, near 1 for a slow wave; of a sum of 50 beyond 0.3 in 1 of 25.
     correlation = float(noise[1:] @ noise[:-1]) / float(noise @ noise)
-    return float(typical) if correlation > -0.25 else None
+    return float(typical) if abs(correlation) < 0.3 else None
