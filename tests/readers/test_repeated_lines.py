@@ -122,6 +122,12 @@ def test_a_notebook_that_prints_a_block_an_episode(tmp_path):
     assert log.series["steps_done"].steps.tolist() == list(range(1, 101))
 
 
+def test_ten_lines_without_a_last_break_are_enough(tmp_path):
+    path = tmp_path / "output.txt"
+    path.write_text("\n".join(f"{n}: done {n} games, reward {n / 7}" for n in range(1, 11)))
+    assert len(read_log(path).series["episode_reward"]) == 10
+
+
 def test_new_lines_are_read_on(tmp_path):
     lines = [f"{137 * n}: done {n} games, reward {r}" for n, r in enumerate(RISING, 1)]
     path = written(tmp_path / "output.txt", lines[:50])

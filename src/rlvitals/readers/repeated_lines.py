@@ -190,7 +190,8 @@ def claims_single(path: Path, head: bytes) -> bool:
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the points after a cursor. Raises UnreadableLog."""
     text = read_document(path).decode("utf-8-sig", errors="replace")
-    log = read_text(text[: text.rfind("\n") + 1], str(path))  # the last line may be cut
+    whole_lines = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]  # the last may be cut
+    log = read_text(whole_lines, str(path)) or read_text(text, str(path))
     if log is None:
         raise UnreadableLog("no lines that come again", where=str(path), hint="wait for more")
     series, cursor, replaced = points_after(log.series, previous)

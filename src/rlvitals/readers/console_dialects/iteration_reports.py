@@ -50,8 +50,8 @@ def _number(text: str) -> float | None:
     grouped = re.fullmatch(r"([-+]?\d{1,3}(?:[.,'\s]?\d{3})*)(?:[.,](\d{5}))?", text)
     if grouped is None:
         return number(text)  # nan, inf, or what another version prints
-    whole = re.sub(r"[.,'\s]", "", grouped[1])
-    return float(f"{whole}.{grouped[2] or '0'}")
+    integer = re.sub(r"[.,'\s]", "", grouped[1])
+    return float(f"{integer}.{grouped[2] or '0'}")
 
 
 DIALECT = Dialect(
