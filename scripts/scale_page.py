@@ -49,8 +49,7 @@ MEASURED = (
     ("points generated in the engine", "1e9",
      "1e9, 450,000 a CPU s; 7.3 B a point in 21 parts, before they are merged", "clickhouse.py"),
     ("pixels of 1e6 points among them", "200 ms",
-     ("among 1e8, beside other work: 130 ms wall, 266 while parts are merged; up to 8e8 on an idle"
-      " machine while filling, by an older query: 138 to 220; not at 1e9"),
+     ("among 1e9: 108 ms wall, 240 (at best 164) while parts are merged"),
      "clickhouse.py"),
     ("`diagnose --ray`, two workers", "1.6 times as fast, 2,000 runs",
      "1.74 times, 2,000 runs on an idle machine with two cores",

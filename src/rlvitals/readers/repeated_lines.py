@@ -120,7 +120,7 @@ def _number_name(text: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", "_".join(terms[-4:])).lower()
 
 
-def _kinds(text: str) -> list[_Kind]:
+def _kinds(text: str, min_lines: int = 10) -> list[_Kind]:
     """Return the kinds of lines that come often enough, and hold numbers that differ."""
     kinds: dict[tuple[str, ...], _Kind] = {}
     for line_number, line in enumerate(text.replace("\r", "\n").split("\n")):
@@ -130,7 +130,7 @@ def _kinds(text: str) -> list[_Kind]:
         kind = kinds.setdefault(names, _Kind(names, line))
         kind.lines.append(line_number)
         kind.rows.append(numbers)
-    often = [k for k in kinds.values() if len(k.rows) >= 10 and k.varies]
+    often = [k for k in kinds.values() if len(k.rows) >= min_lines and k.varies]
     for kind in often:
         _name_scores(kind)
     return often
@@ -191,16 +191,16 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the points after a cursor. Raises UnreadableLog."""
     text = read_document(path).decode("utf-8-sig", errors="replace")
     whole_lines = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]  # the last may be cut
-    log = read_text(whole_lines, str(path)) or read_text(text, str(path))
+    log = read_text(whole_lines, str(path), 9)  # of the ten lines that claim a file
     if log is None:
         raise UnreadableLog("no lines that come again", where=str(path), hint="wait for more")
     series, cursor, replaced = points_after(log.series, previous)
     return Log(log.source, series, {}, (*replaced, *log.notes), str(path), log.step_unit), cursor
 
 
-def read_text(text: str, location: str) -> Log | None:
+def read_text(text: str, location: str, min_lines: int = 10) -> Log | None:
     """Return the rows of a text; None where no line of a training comes often enough."""
-    kinds = _kinds(text)
+    kinds = _kinds(text, min_lines)
     main = _main(kinds)
     if main is None:
         return None
