@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from statistics import fmean
 
@@ -151,18 +151,12 @@ def _is_loop_line(kind: _Kind) -> bool:
 def _name_scores(kind: _Kind) -> None:
     """Name a number without a name, and its mean so far: only what counts is averaged."""
     columns = np.array(kind.rows).T
-    for mean_index, means in enumerate(columns):
-        for index, values in enumerate(columns):
-            is_unnamed = {kind.names[mean_index][:7], kind.names[index][:7]} == {"column "}
-            if (
-                is_unnamed
-                and mean_index != index
-                and any(_is_mean(means, values, n) for n in (0, 10, 100))
-            ):
-                names = [*kind.names]
-                names[index], names[mean_index] = "score", "mean_score"
-                kind.names = tuple(names)
-                return
+    unnamed = [n for n, name in enumerate(kind.names) if name.startswith("column ")]
+    for mean, value in permutations(unnamed, 2):
+        if any(_is_mean(columns[mean], columns[value], window) for window in (0, 10, 100)):
+            names = {value: "score", mean: "mean_score"}
+            kind.names = tuple(names.get(n, name) for n, name in enumerate(kind.names))
+            return
 
 
 def _is_mean(means: Array, values: Array, window: int) -> bool:

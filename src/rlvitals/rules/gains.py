@@ -15,6 +15,7 @@ from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
 from rlvitals.metrics.catalogue.outcome import EVAL_RETURN, RETURN, REWARD, SUCCESS_RATE
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY, EVAL_MARGIN, MARGIN
 from rlvitals.metrics.catalogue.rollouts import GENERATION_BATCHES
+from rlvitals.rules import kinds
 from rlvitals.rules.curves import describe_earlier_learning
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.remembered import cache_by_trace
@@ -253,11 +254,9 @@ def margin_standing(trace: Trace) -> Standing | None:
 
     None where either is not proven. Both are measured from the reference, at 0 and ln 2.
     """
-    margin, loss = trace.numbers(MARGIN.name), trace.numbers(LOSS.name)
-    if margin is None or loss is None:
-        return None
-    rise, fit = outcome_change(margin.values), outcome_change(-loss.values)
-    if rise is None or fit is None or {rise.answer, fit.answer} != {"rose"} or rise.last <= 0:
+    rise, loss = kinds.margin_rise(trace), trace.numbers(LOSS.name)
+    fit = None if rise is None or loss is None else outcome_change(-loss.values)
+    if rise is None or fit is None or fit.answer != "rose":
         return None
     return Standing(
         "rising", MARGIN.name, "", rise.first, rise.last, rise.best, rise.low, rise.high, 0.0

@@ -64,9 +64,9 @@ class Shared:
     timed: bool = False  # rows say how long a step takes, better than a bar does
 
 
-def _outcomes(keys: Iterable[str]) -> bool:
-    """Return True where a key is a reward's, a return's or a score's."""
-    return any(re.search("reward|return|score", key) for key in keys)
+def is_reward(key: str) -> bool:
+    """Return True for the key of a reward, a return or a score."""
+    return re.search("reward|return|score", key) is not None
 
 
 class Page:
@@ -121,7 +121,8 @@ class Page:
         if (
             unit != shared.unit
             and not shared.sure
-            and _outcomes(shared.regular_keys) < _outcomes(key for key, _ in row)
+            and any(is_reward(key) for key, _ in row)
+            and not any(map(is_reward, shared.regular_keys))
         ):
             shared.left_out += shared.regular
             shared.unit, shared.regular, shared.regular_keys = unit, 0, set()

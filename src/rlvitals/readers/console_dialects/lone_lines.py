@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import field
 from typing import ClassVar
 
-from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, is_reward, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.startup.fast_dataclass import dataclass
 
@@ -39,7 +39,7 @@ class LoneLines:
         if pair is None:
             return
         if not self.first and shared.regular:
-            if _is_reward(pair[0]) and not any(map(_is_reward, shared.regular_keys)):
+            if is_reward(pair[0]) and not any(map(is_reward, shared.regular_keys)):
                 page.columns.add_row(shared.last_regular, [pair], page.time)
             return
         if self.first:
@@ -61,10 +61,6 @@ class LoneLines:
             page.add_regular(self.rows, [pair], "rows", time)
         elif self.rows:
             page.columns.add_row(self.rows, [pair], time)
-
-
-def _is_reward(key: str) -> bool:
-    return re.search("reward|return|score", key) is not None
 
 
 def _pair(text: str) -> Pair | None:

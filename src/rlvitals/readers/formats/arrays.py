@@ -56,8 +56,7 @@ def plain_objects(data: bytes) -> object:
     with suppress(*ARRAY_ERRORS):
         _header(file)
         content = plain_pickle.read_plain(file.read())
-        is_alone = isinstance(content, list) and len(content) == 1
-        return content[0] if isinstance(content, list) and is_alone else content
+        return content[0] if isinstance(content, list) and len(content) == 1 else content
     return None
 
 

@@ -31,7 +31,6 @@ near its floor, resumed from a good checkpoint, has little left to lower.
 import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS
-from rlvitals.metrics.catalogue.preference import MARGIN
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import (
@@ -46,7 +45,6 @@ from rlvitals.rules.rule import (
 )
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
-from rlvitals.signals.outcome_change import outcome_change
 from rlvitals.signals.shape import shape, tail_ratio
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
@@ -78,7 +76,7 @@ def check(trace: Trace) -> Answer:
     trend = standing(trace)
     supervised = trace.profile is Profile.SUPERVISED
     if weigh.content(trend) or (
-        supervised and (weigh.content(verdict_trend(trace)) or _margin_rises(trace))
+        supervised and (weigh.content(verdict_trend(trace)) or kinds.margin_rise(trace))
     ):
         return Clear()
     evidence, counter = weigh.sides(trend)
@@ -95,13 +93,6 @@ def check(trace: Trace) -> Answer:
         evidence=(*_picture(loss), *evidence),
         counter=counter,
     )
-
-
-def _margin_rises(trace: Trace) -> bool:
-    """Return True where pairs move apart; a loss of single pairs may not show it."""
-    margin = trace.numbers(MARGIN.name)
-    change = None if margin is None else outcome_change(margin.values)
-    return change is not None and change.answer == "rose" and change.last > 0
 
 
 def _is_long_enough(trace: Trace, loss: Series) -> bool:
