@@ -226,6 +226,11 @@ class Files:
         """Whether all numbers stand in the file that is damaged."""
         return not self.case.beside
 
+    @property
+    def location(self):
+        """The path to look for runs at: the folder, or the file where only a named one is read."""
+        return self.path if self.case.reader == "repeated-lines" else self.path.parent
+
     def read(self):
         """Return the points of all runs of the file, by run and key."""
         return Following(self).read()
@@ -441,8 +446,7 @@ def as_nobody():
 
 
 def test_a_file_that_vanishes_before_it_is_read(files):
-    named = files.case.reader == "repeated-lines"  # in a folder such a text is no log
-    (run, *_) = sources.find(files.path if named else files.path.parent)
+    (run, *_) = sources.find(files.location)
     files.target.unlink()
     if files.alone:
         with pytest.raises(UnreadableLog, match="this path does not exist"):

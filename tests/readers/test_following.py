@@ -24,13 +24,13 @@ def test_a_file_that_grows_ends_as_one_reading_of_it(files):  # noqa: F811 - a f
     for cuts in (5,) if files.case.appended else (0,):
         ends = sorted(chance.choices(range(len(files.data)), k=cuts))
         files.target.write_bytes(b"" if files.case.appended else files.data)
-        followed = Followed(files.path.parent)
+        followed = Followed(files.location)
         told = []
         for end in (*ends, len(files.data)):
             files.target.write_bytes(files.data[:end])
             told += followed.look(chance.choice([1.0, 12.0]))
         told += followed.settle()
-        assert_as_read_at_once(followed, files.path.parent)
+        assert_as_read_at_once(followed, files.location)
         count = sum(points(told).values())
         assert count == sum(run.points for run in followed.watch.runs), "each is told once"
         assert not of(changes.Restarted, told)
@@ -39,13 +39,13 @@ def test_a_file_that_grows_ends_as_one_reading_of_it(files):  # noqa: F811 - a f
 def test_a_file_that_is_replaced_ends_as_one_reading_of_it(files):  # noqa: F811 - a fixture
     every = list(states(files).items()) if files.other and not whole(files) else []
     for what, contents in every[:: cases(2, 1)]:
-        followed = Followed(files.path.parent)
+        followed = Followed(files.location)
         told = []
         for content in contents:
             files.target.write_bytes(content)
             told += followed.look(5.0)
         told += followed.settle()
-        assert_as_read_at_once(followed, files.path.parent)
+        assert_as_read_at_once(followed, files.location)
         restarts = kinds(told).count("Restarted")
         replaced = what.startswith(
             ("is rotated", "starts again", SPOILT.get(files.case.name, "starts"))

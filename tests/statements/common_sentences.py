@@ -17,7 +17,14 @@ from rlvitals.rules.answers import prefer_evaluation
 from rlvitals.rules.curves import by_steps
 from rlvitals.rules.episode_window import episodes_per_point, window_points
 from rlvitals.rules.gains import gain
-from rlvitals.rules.standing import environment, label, least_that_counts, outcome, task
+from rlvitals.rules.standing import (
+    MIN_OUTCOME_POINTS,
+    environment,
+    label,
+    least_that_counts,
+    outcome,
+    task,
+)
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.curve_shape import curve_shape
 from rlvitals.signals.drawdown import drawdown
@@ -307,7 +314,8 @@ TOLD = [
     ),
     claim(
         "whether the outcome improves cannot be told: <names> has <points> numbers of the "
-        "<needed> needed", points=metric_count, needed=lambda _: range(1, 101),
+        "<needed> needed: train longer or log more",
+        points=metric_count, needed=lambda _: [MIN_OUTCOME_POINTS],
     ),
     claim("<way> of the way from a random to a solved <word>", way=way),
     claim("that is <way> of the way from a random to a solved <word>", way=way),
