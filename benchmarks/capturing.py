@@ -5,6 +5,8 @@ whole program in turns alone and recorded, a ratio of the CPU time of all thread
 `add_scalar` itself, recorded and not, in blocks that take turns in one process, the least of each.
 The second leaves out what else the machine does; times the calls of a CPU second of the program it
 is the share that following the calls adds.
+
+    python benchmarks/capturing.py [STEPS]
 """
 
 import json
@@ -18,7 +20,7 @@ from pathlib import Path
 from rlvitals.capture import command
 
 PAIRS, WANTED = 5, 0.02  # runs of each kind; a share of the CPU time, at most
-TOTAL_STEPS = 20_480  # environment steps
+TOTAL_STEPS = int(next(iter(sys.argv[1:]), 20_480))  # environment steps
 BLOCKS, CALLS = 30, 200  # of `add_scalar`
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 END = "\n    import json\n    print(json.dumps([time.process_time(), calls]))\n"
@@ -59,7 +61,7 @@ def run(text: str, *, records: bool) -> list[float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "ppo.py").write_text(text)
-        environ = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        environ = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
         if records:
             (folder / "claims").mkdir()
             environ = command.environment("beside", folder / "rec", folder / "claims", environ)
