@@ -61,7 +61,8 @@ def run(text: str, *, records: bool) -> list[float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "ppo.py").write_text(text)
-        environ = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
+        settings = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
+        environ = os.environ | settings
         if records:
             (folder / "claims").mkdir()
             environ = command.environment("beside", folder / "rec", folder / "claims", environ)

@@ -46,6 +46,13 @@ def test_fewer_rows_tell_the_same(every):
     assert judged(ended(outcome__return=lost_third(sd=0.3)[::every]))[0] is Word.COLLAPSED
 
 
+def test_a_short_reward_that_lost_a_third_of_its_gain_is_a_finding():
+    course = np.r_[0.0, np.linspace(1.7, 4.7, 12), np.full(29, 3.1)] + 0.1 * made.noise(42, 3)
+    word, severities = judged(ended(Profile.UNKNOWN, outcome__reward=course))
+    assert word is Word.COLLAPSED
+    assert severities["return-collapse"] is Severity.WARNING
+
+
 @pytest.mark.parametrize("value", [-1e6, 1e6])
 @pytest.mark.parametrize("row", [0, 150, COUNT - 1])
 def test_one_outlier_tells_the_same(row, value):

@@ -86,6 +86,16 @@ def test_single_lucky_rows_of_a_dead_policy_are_not_won_and_lost():
     assert severities.get("return-oscillates", Severity.NOTE) < WARNED
 
 
+@pytest.mark.parametrize("count", [50, 100, 400])
+def test_games_that_are_won_or_lost_by_chance_are_not_unstable(count):
+    # Of two values, the median of differences says nothing of the scatter.
+    for seed in range(20):
+        luck = np.random.default_rng(seed).random(count) < 0.5
+        values = np.where(luck, -10.0, 10.0) + made.noise(count, seed)
+        severities = judged(Profile.OFF_POLICY, outcome__return=values)[1]
+        assert severities.get("return-oscillates", Severity.NOTE) < WARNED
+
+
 def test_a_rise_with_dips_on_its_way_is_not_unstable():
     dips = np.linspace(0, 100, 120) + 8.0 * np.sin(np.arange(120) / 3) + made.noise(120)
     word, severities = judged(outcome__return=dips)

@@ -362,7 +362,7 @@ def judge_whole_run(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911
         return replace(trend, state="flat", why="")  # one policy throughout: all else is noise
     values = picked[1].values
     if trend.metric == REWARD.name and len(values) < LONG_CURVE:
-        return early_level(trace, trend, picked[1])
+        return loss_from_best(trace, *picked, trend) or early_level(trace, trend, picked[1])
     rebound = recovery(prefer_evaluation(trace), trend.material)
     if rebound is not None and not trend.improves:
         return rising_again(trend, rebound)

@@ -30,7 +30,7 @@ from rlvitals.rules.standing import (
 from rlvitals.rules.untaught import stays_uniform
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.early_rise import early_rise_size
-from rlvitals.signals.finite import Array
+from rlvitals.signals.finite import Array, clip_extremes
 from rlvitals.signals.outcome_change import MIN_LEVEL_SD, line_gain, outcome_change
 from rlvitals.signals.outcome_course import (
     CLEAR_GAIN_SD,
@@ -79,7 +79,10 @@ def is_clear_loss(name: str, values: Array, course: Course) -> bool:
     peak_values = values[max(start - half, 0) : start + course.width + half + 1]
     end = values[-COURSE_END_BLOCKS * course.width :]
     drop = (median(peak_values) or 0.0) - (median(end) or 0.0)
-    return drop >= MIN_LOSS_SDS * max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
+    # Games are won or lost: the median of such differences says nothing of their scatter.
+    scatter = float(np.diff(clip_extremes(values)).std()) / 2**0.5
+    noise = max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
+    return drop >= max(MIN_LOSS_SDS * noise, CLEAR_GAIN_SD * scatter)
 
 
 def is_lost_before(trace: Trace, step: int) -> bool | None:

@@ -93,9 +93,12 @@ def is_back(values: Array, course: Course) -> bool:
     return newest - low > 0.75 * (best - low)  # of the dip's depth
 
 
-def falls(course: Course) -> int:
-    """Count how often an outcome lost half of its range, after it had come back from the last."""
-    size = FALL_SHARE * float(np.ptp(course.blocks))
+def falls(course: Course, min_fall: float = 0.0) -> int:
+    """Count how often an outcome lost half of its range, after it had come back from the last.
+
+    A fall of less than `min_fall`, in the outcome's unit, does not count.
+    """
+    size = max(FALL_SHARE * float(np.ptp(course.blocks)), min_fall)
     turns = turning_points(course.blocks, max(size, MIN_BLOCK_SD * course.noise))
     return int((np.diff(turns) < 0).sum())
 

@@ -86,6 +86,7 @@ from rlvitals.signals.outcome_course import (
     MIN_BLOCK_SD,
     Course,
     course_of,
+    late_loss,
 )
 from rlvitals.types import Series, Trace
 
@@ -157,6 +158,8 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
         return replace(finding, severity=Severity.WARNING, bound=limit)
     language = trace.profile in kinds.LANGUAGE
     min_share = MIN_RETURN_LOSS.on(trace) if language else MIN_LATE_SHARE
+    if course.loss < min_share * course.total_gain:
+        course = late_loss(series.values).course  # an outlier more at either end is clipped
     if course.loss < min_share * course.total_gain:
         return None
     return replace(_finding(name, series, course, min_share), severity=Severity.WARNING)
