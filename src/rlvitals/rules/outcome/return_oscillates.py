@@ -80,8 +80,7 @@ def check(trace: Trace) -> Answer:
     error = float(np.diff(series.values).std()) / (2 * course.width) ** 0.5  # of a block's mean
     wild_count = falls(course, CLEAR_GAIN_SD * max(error, course.noise))
     wild = (
-        min(wild_count, smooth_count) >= MIN_WILD_FALLS
-        and verdict_trend(trace).state == "unknown"
+        min(wild_count, smooth_count) >= MIN_WILD_FALLS and verdict_trend(trace).state == "unknown"
     )
     ends_low = (down or wild) and not succeeds_throughout(trace)
     return _finding(trace, (name, series), course, count, ends_low=ends_low)
