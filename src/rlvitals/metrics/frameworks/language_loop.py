@@ -29,8 +29,8 @@ LOOP_ALIASES = (
     (outcome.EVAL_ACCURACY, ("eval_acc", "val_acc", "test_acc", "test_accuracy", "eval/accuracy",
                              "eval/acc", "val/accuracy", "test/accuracy", "heldout_accuracy",
                              "held_out_accuracy", "eval_correct_rate", "eval_pass@1")),
-    (outcome.REWARD, ("train_reward", "mean_reward", "reward", "reward/total", "rewards_mean",
-                      "mean_rewards", "reward_avg", "total_reward",
+    (outcome.REWARD, ("train_reward", "mean_reward", "average_reward", "reward", "reward/total",
+                      "rewards_mean", "mean_rewards", "reward_avg", "total_reward",
                       # Functions of these names are the sum, where no other key is.
                       "rewards/reward/mean", "rewards/total/mean", "rewards/total_reward/mean")),
     (reward.STD, ("std_reward", "rewards_std", "reward_stdev")),
@@ -97,6 +97,7 @@ NAMES = Table(
         ("reward", "accuracy", "loss"),
         ("mean_reward", "accuracy", "loss"),
         ("mean_reward", "group_reward_std"),
+        ("grpo_iter",),  # aburkov/theLMbook's loop, and its many copies
         *((total, kl) for total in ("reward", "mean_reward") for kl in ("kl_ref", "ref_kl")),
     ),
     # TRL's families, in a table that its callback or a person wrote.
