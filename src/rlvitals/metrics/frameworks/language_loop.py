@@ -7,8 +7,6 @@ The rest are plain names. Tinker's cookbook is such a loop, whose "env/all/" hol
 rollouts of a batch, and so is NeMo RL's.
 """
 
-import re
-
 from rlvitals.metrics.catalogue import (
     exploration,
     language,
@@ -56,10 +54,6 @@ PART_KEYS = (  # "reward_format_reward_func", "rewards/format_reward", "mean_for
         rf"{MEAN_WORD}((?:format|correct|accura|answer|tool|json|xml|citation|reasoning|judge)\w*"
         r"_rewards?)(?:[/_]mean)?"
     ),
-)
-# Words in the name of a log's file.
-ALGORITHM_IN_NAME = re.compile(
-    r"(?<![a-z])(?:grpo|rlhf|rlvr|rloo|dapo|gspo|drgrpo|remax)(?![a-z])", re.IGNORECASE
 )
 
 NAMES = Table(
