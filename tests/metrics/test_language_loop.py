@@ -33,6 +33,7 @@ def read(tmp_path, rows, name="metrics.jsonl"):
         (["rewards_mean", "avg_completion_tokens", "mean_kl"], "policy/kl_to_reference_per_token"),
         (["reward_avg", "mean_response_len", "heldout_accuracy"], "outcome/eval_accuracy"),
         (["mean_reward", "accuracy", "loss"], "outcome/accuracy"),
+        (["average_reward", "grpo_iter", "loss"], "outcome/reward"),
         (["rewards/valid_json/mean", "rewards/reward/mean", "loss"], "outcome/reward"),
         (["mean_reward", "verification_accuracy", "completion_length"], "outcome/accuracy"),
         (["correct_answer_rate", "dynamic_sampling_kept_groups", "kl", "clip_fraction"],

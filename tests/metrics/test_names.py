@@ -107,6 +107,8 @@ GUIDES = [
     ("generic", "updates_per_second", "throughput/updates_per_second"),
     ("generic", "current_lr", "optimiser/learning_rate"),
     ("generic", "clip_epsilon", "policy/clip_range"),
+    ("generic", "train_reward_margins", "preference/margin"),
+    ("generic", "val_reward_margins", "preference/eval_margin"),
     # 4: TRL's old PPO trainer
     ("trl-ppo-old", "env/reward_mean", "outcome/reward"),
     ("trl-ppo-old", "env/reward_std", "reward/std"),

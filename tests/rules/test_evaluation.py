@@ -114,6 +114,7 @@ def test_a_held_out_loss_that_rises_while_the_loss_falls_is_overfitting():
     )
     assert found.metric == "optimiser/eval_loss"
     assert found.severity is Severity.ERROR
+    assert "held-out loss rises" in found.summary
 
 
 def test_trap_a_grpo_evaluation_loss_is_no_score():

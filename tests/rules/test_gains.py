@@ -78,6 +78,24 @@ def test_answers_that_are_right_from_the_start_are_solved():
     assert max(severities(run).values()) is Severity.NOTE
 
 
+@pytest.mark.parametrize(
+    ("level", "low", "high", "word"),
+    [
+        (0.92, 0.0, 1.0, Word.CONVERGED),
+        (0.72, 0.0, 1.0, Word.STALLED),  # a quarter is left to learn
+        (0.92, 0.85, 1.0, Word.STALLED),  # no response earns less than 0.85
+        (0.92, 0.0, 2.0, Word.STALLED),
+    ],
+)
+def test_a_score_of_0_to_1_that_is_high_from_the_start_is_solved(level, low, high, word):
+    run = grpo(
+        outcome__score=np.clip(level + 0.02 * made.noise(200), 0, 0.999),
+        reward__min=np.full(200, low),
+        reward__max=np.full(200, high),
+    )
+    assert diagnose(run).verdict.word is word
+
+
 def test_answers_that_are_wrong_throughout_are_not():
     run = grpo(
         outcome__reward=0.1 + 0.02 * made.noise(200),

@@ -429,6 +429,18 @@ def test_a_negative_mean_is_a_note_and_below_trls_limit_a_warning(mean, severity
     assert reference_kl_out_of_range.RULE.judge(run).severity is severity
 
 
+@pytest.mark.parametrize(("mean", "expected"), [(-20.0, Finding), (-0.3, Undecided)])
+def test_a_kl_that_wanders_far_below_zero_needs_no_interval(mean, expected):
+    slow = np.cos(np.linspace(0, 5 * np.pi, 400))  # of the policy: no KL of any policy is below 0
+    kl = mean * (1 - 1.3 * slow) + 0.01 * made.noise(400)
+    run = made.trace(Profile.RLHF_PPO, policy__kl_to_reference=kl)
+    answer = reference_kl_out_of_range.RULE.judge(run)
+    assert isinstance(answer, expected)
+    if expected is Finding:
+        assert answer.severity is Severity.WARNING
+        assert "below 1 in 20,000" in answer.evidence[0]
+
+
 # kl-coefficient-runaway, kl-penalty-dominates
 
 

@@ -218,6 +218,8 @@ OWN_RULES = {
         claim("<times> x the scatter of such means", times=scatter_ratio),
         claim("<sentence>, but held-out <word> falls: <best> at its best to <last>",
               best=fifths, last=fifths),
+        claim("<sentence>, but held-out loss rises: <best> at its best to <last>",
+              best=fifths, last=fifths),
     ],
     "first-update-off": [
         claim("<word> must be 0 before the first step: <first M> is logged"),

@@ -56,6 +56,7 @@ from rlvitals.rules.outcome_blocks import (
 from rlvitals.rules.parts import (
     is_share,
     is_unit_interval,
+    pays_one_at_most,
     response_sd_of,
     single_sd,
     unclear_gain,
@@ -86,7 +87,6 @@ MEAN_ANSWER_PATTERN = re.compile(
 )
 SMALL_EFFECT_SD = 0.2  # sd of a single reward: Cohen's small effect
 MIN_ANSWER_GAIN = 0.02  # share of all answers: a smaller gain does not count
-MIN_FULL_BATCHES = 3  # batches in which every response earned 1: then 1 is the highest reward
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -257,13 +257,8 @@ def judge_batches(trace: Trace, trend: Standing, series: Series, since: int | No
 def _judge_levels(trace: Trace, trend: Standing, during: Series, change: Gain) -> Standing:
     """Judge by the first and last levels of batches; return `trend` itself where they tell less."""
     share, in_unit_interval = is_share(trend.metric), is_unit_interval(during)
-    full = int((during.values == 1).sum())  # batches that earned 1 in every response
     is_solved = min(change.first, change.last) >= MIN_SOLVED_LEVEL and not change.falls
-    if (
-        in_unit_interval
-        and is_solved
-        and (share or MIN_FULL_BATCHES <= full <= MIN_SOLVED_LEVEL * len(during))
-    ):
+    if in_unit_interval and is_solved and (share or pays_one_at_most(trace, during)):
         return replace(trend, state="at its ceiling", why="")
     if share and in_unit_interval:
         min_gain = MIN_ANSWER_GAIN

@@ -9,7 +9,8 @@ import math
 import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import ACCURACY, EVAL_ACCURACY, EVAL_TASK, SUCCESS_RATE
-from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
+from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, MAX, MIN, SCORE_STD, STD
+from rlvitals.rules.gains import MIN_SOLVED_LEVEL
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import FORM_PATTERN, checks_the_answer, pays_the_task
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, MIN_SHARE_GAIN, label
@@ -18,6 +19,7 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Series, Trace
 
 MIN_RISING_GAIN_SHARE = 0.75  # of all gains, by the rising part
+MIN_FULL_BATCHES = 3  # batches whose best response, or every one, earned 1: it is the most
 # Logs of these say which answers were right.
 GRADED_NAMES = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
 
@@ -117,6 +119,18 @@ def is_share(name: str) -> bool:
 def is_unit_interval(series: Series) -> bool:
     """Return True for values from 0 to 1."""
     return bool(len(series) and series.values.min() >= 0 and series.values.max() <= 1)
+
+
+def pays_one_at_most(trace: Trace, series: Series) -> bool:
+    """Return True if 1 is the highest reward, as batch means or the logged extremes show.
+
+    Whole batches earn exactly 1, or the best response of several does, none more, and others 0.
+    """
+    low, high = (trace.numbers(metric.name, MIN_FULL_BATCHES) for metric in (MIN, MAX))
+    if low is not None and high is not None and low.values.min() == 0 and high.values.max() == 1:
+        return bool((high.values == 1).sum() >= MIN_FULL_BATCHES)
+    full = int((series.values == 1).sum())
+    return MIN_FULL_BATCHES <= full <= MIN_SOLVED_LEVEL * len(series)
 
 
 def response_sd_of(trace: Trace, name: str, series: Series) -> float:

@@ -7,8 +7,6 @@ The rest are plain names. Tinker's cookbook is such a loop, whose "env/all/" hol
 rollouts of a batch, and so is NeMo RL's.
 """
 
-import re
-
 from rlvitals.metrics.catalogue import (
     exploration,
     language,
@@ -29,8 +27,8 @@ LOOP_ALIASES = (
     (outcome.EVAL_ACCURACY, ("eval_acc", "val_acc", "test_acc", "test_accuracy", "eval/accuracy",
                              "eval/acc", "val/accuracy", "test/accuracy", "heldout_accuracy",
                              "held_out_accuracy", "eval_correct_rate", "eval_pass@1")),
-    (outcome.REWARD, ("train_reward", "mean_reward", "reward", "reward/total", "rewards_mean",
-                      "mean_rewards", "reward_avg", "total_reward",
+    (outcome.REWARD, ("train_reward", "mean_reward", "average_reward", "reward", "reward/total",
+                      "rewards_mean", "mean_rewards", "reward_avg", "total_reward",
                       # Functions of these names are the sum, where no other key is.
                       "rewards/reward/mean", "rewards/total/mean", "rewards/total_reward/mean")),
     (reward.STD, ("std_reward", "rewards_std", "reward_stdev")),
@@ -56,10 +54,6 @@ PART_KEYS = (  # "reward_format_reward_func", "rewards/format_reward", "mean_for
         rf"{MEAN_WORD}((?:format|correct|accura|answer|tool|json|xml|citation|reasoning|judge)\w*"
         r"_rewards?)(?:[/_]mean)?"
     ),
-)
-# Words in the name of a log's file.
-ALGORITHM_IN_NAME = re.compile(
-    r"(?<![a-z])(?:grpo|rlhf|rlvr|rloo|dapo|gspo|drgrpo|remax)(?![a-z])", re.IGNORECASE
 )
 
 NAMES = Table(
@@ -97,6 +91,7 @@ NAMES = Table(
         ("reward", "accuracy", "loss"),
         ("mean_reward", "accuracy", "loss"),
         ("mean_reward", "group_reward_std"),
+        ("grpo_iter",),  # aburkov/theLMbook's loop, and its many copies
         *((total, kl) for total in ("reward", "mean_reward") for kl in ("kl_ref", "ref_kl")),
     ),
     # TRL's families, in a table that its callback or a person wrote.

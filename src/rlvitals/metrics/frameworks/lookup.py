@@ -16,7 +16,8 @@ def choose_table(log: Log, keys: Collection[str], tables: Sequence[Table]) -> Ta
     KL, and no length of responses.
     """
     table = choose(log.source, keys, tables, log.framework)
-    if not language_loop.ALGORITHM_IN_NAME.search(re.split(r"[/\\]", log.where)[-1]):
+    algorithm = r"(?<![a-z])(?:grpo|rlhf|rlvr|rloo|dapo|gspo|drgrpo|remax)(?![a-z])"
+    if not re.search(algorithm, re.split(r"[/\\]", log.where)[-1], re.IGNORECASE):
         return table
     if table is None or table is generic.NAMES:
         return language_loop.NAMES

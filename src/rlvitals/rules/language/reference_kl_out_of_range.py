@@ -10,8 +10,8 @@ not moved, though rewards differ. A run that learns is only noted above half a n
 
 Before all that: a mean over the last half of the run below zero beyond its own noise (a 99.9 %
 interval over blocks longer than the series' memory), by more than 0.01 nats per sequence or 0.001
-per token. Single negative batches are ordinary for the k1 estimator. Below -1 nat per sequence,
-or where what is learned stalls, a warning; else a note. `policy/kl_to_teacher` is asked the same.
+per token. Below -1 nat per sequence, however it wanders, or where what is learned stalls, a
+warning; else a note. Single batches below 0 are ordinary. `policy/kl_to_teacher` is asked as well.
 
 ## Why it matters
 KL is the price of the score. A reward model is trusted near the text it was trained on; beyond
@@ -141,11 +141,11 @@ def _negative(trace: Trace, course: Course) -> Answer | None:
     per_sequence = KL_TO_REFERENCE.name in trace
     name = KL_TO_REFERENCE.name if per_sequence else course.metric
     kl = trace[name].finite() if per_sequence else course.series
-    rounding, _ = SEQUENCE_KL_LIMITS if per_sequence else TOKEN_KL_LIMITS
+    rounding, warns = SEQUENCE_KL_LIMITS if per_sequence else TOKEN_KL_LIMITS
     negative = reference.below_zero(kl, rounding.value) if len(kl) >= MIN_NEGATIVE_UPDATES else None
     if negative is None:
         return None
-    if not np.isfinite(negative.high):
+    if not np.isfinite(negative.high) and not (per_sequence and negative.mean < warns):
         return Undecided("KL is negative, but too sluggish to tell a level from noise")
     return _negative_finding(trace, name, kl, negative, model="the reference")
 
@@ -170,12 +170,15 @@ def _negative_finding(
     trace: Trace, name: str, kl: Series, negative: reference.Negative, *, model: str
 ) -> Finding:
     """Return the finding of a KL to `model` whose mean is below zero."""
-    per_sequence = name == KL_TO_REFERENCE.name
-    unit = "nats per sequence" if per_sequence else "nats per token"
-    rounding, warns = SEQUENCE_KL_LIMITS if per_sequence else TOKEN_KL_LIMITS
+    unit = KL_UNITS.get(name, "nats per token")
+    rounding, warns = SEQUENCE_KL_LIMITS if name == KL_TO_REFERENCE.name else TOKEN_KL_LIMITS
     outcome_trend = learning_trend(trace)
     evidence, counter = sides(outcome_trend)
     is_severe = negative.mean < warns or outcome_trend.stalls
+    # E[exp(-k1)] <= 1 of any policy: a mean of ten below -1 has a chance below exp(-10).
+    proof = "of responses of the policy itself, such a mean has a chance below 1 in 20,000"
+    if np.isfinite(negative.high):
+        proof = f"the interval of that mean ends at {negative.high:.3g}"
     return Finding(
         f"KL to {model} averages {negative.mean:.3g} {unit} over the last {negative.updates} "
         "updates: below zero, which no KL can be",
@@ -185,7 +188,7 @@ def _negative_finding(
         ended=int(kl.steps[-1]),
         observed=negative.mean,
         bound=rounding,
-        evidence=(f"the interval of that mean ends at {negative.high:.3g}", *evidence),
+        evidence=(proof, *evidence),
         counter=counter,
         causes=NEGATIVE_KL_CAUSES,
         remedies=NEGATIVE_KL_REMEDIES,

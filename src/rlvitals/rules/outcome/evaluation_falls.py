@@ -229,8 +229,9 @@ def _finding(trace: Trace, trained: Standing, evaluation: HeldOut, fall: Fall) -
         *(("over-optimisation of the reward: KL to the reference rises with it",) * bool(further)),
         *(("memorisation: the same prompts seen many times",) * bool(repetition)),
     )
+    worse = "falls" if evaluation.sign > 0 else "rises"
     return Finding(
-        f"{trained.sentence}, but {evaluation.title} falls: {fall.best:.4g} at its best to "
+        f"{trained.sentence}, but {evaluation.title} {worse}: {fall.best:.4g} at its best to "
         f"{fall.last:.4g}",
         severity=fall.severity,
         metric=evaluation.name,
