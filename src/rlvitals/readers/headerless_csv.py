@@ -17,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.metrics.outcome_words import ALGORITHM_WORDS
 from rlvitals.readers.formats import column_guess, lists, run_labels
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
@@ -226,7 +227,7 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
         columns = list(zip(*numbers, strict=True))[counters:]
         negative = [n for n, column in enumerate(columns) if min(column) < 0]
         label = run_labels.split_label(path.stem)[0]
-        is_named = not run_labels.ALGORITHM_WORDS.isdisjoint(label.split("_"))
+        is_named = not ALGORITHM_WORDS.isdisjoint(label.split("_"))
         is_reward = len(negative) == 1 < len(columns) and (
             is_named or (counters and not negative[0])
         )
