@@ -311,6 +311,30 @@ def test_a_loop_that_failed_in_its_first_rows(tmp_path):
         assert claim(path) is None
 
 
+@pytest.mark.parametrize(
+    ("argument", "key"),
+    [("np.mean(total_rewards[-10:])", "mean_total_rewards"), ("episode_reward", "episode_reward"),
+     ("round(total_reward, 2)", "episode_reward")],
+)  # fmt: skip
+def test_numbers_alone_on_their_lines_are_named_by_the_source(tmp_path, argument, key):
+    text = "".join(f"{n / 2}\nq loss: {9 / (n + 1)}\nalpha is [1 2]\n" for n in range(40))
+    source = f"agent.learn()\nprint('start')\nprint({argument})  # each"
+    log = read_log(save(tmp_path / "a.ipynb", code(source, printed(text))))
+    assert log.series[key].values.tolist() == [n / 2 for n in range(40)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["print(episode_reward)\nprint(i)", "print(reward)", "print(i)", "print(total_loss)",
+     "# print(total_reward)", "print(total_reward - score)", "print('total_reward', 3)"],
+)  # fmt: skip
+def test_numbers_alone_on_their_lines_stay_without_a_name(tmp_path, source):
+    text = "".join(f"{n / 2}\n" for n in range(40))
+    assert (
+        claim(save(tmp_path / "a.ipynb", code(f"agent.learn()\n{source}", printed(text)))) is None
+    )
+
+
 def test_a_data_frame_counts_where_nothing_else_does(tmp_path):
     frame = pd.DataFrame({"step": range(0, 80, 10), "reward": REWARDS[:8], "note": ["x"] * 8})
     path = save(tmp_path / "a.ipynb", code("frame", shown(frame.to_html())))

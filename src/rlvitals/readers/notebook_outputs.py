@@ -25,7 +25,7 @@ from rlvitals.readers.formats import call_settings, column_guess
 from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.html_tables import HtmlTable, tables
-from rlvitals.readers.formats.notebook_cells import Cell, read_cells
+from rlvitals.readers.formats.notebook_cells import Cell, name_numbers, read_cells
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.startup.lazy_pattern import lazy_pattern
@@ -241,7 +241,7 @@ def _stream_text(cell: Cell) -> str:
         elif output.kind == "shown" and output.text and not output.html:
             text += f"\n{_without_index(output.text)}\n"
         last = output.kind
-    return text
+    return name_numbers(text, cell.source)
 
 
 def _without_index(text: str) -> str:
