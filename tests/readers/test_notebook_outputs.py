@@ -215,6 +215,10 @@ def test_printed_rewards_win_over_a_table_of_the_loss(tmp_path):
     cell = code("trainer.train()", printed(means), shown(tracker(losses, 8)))
     log = read_log(save(tmp_path / "b.ipynb", cell))
     assert log.series["mean_reward"].values.tolist() == [n / 20 for n in range(20)]
+    lists = "".join(f"accuracy rewards: [{n / 20}]\n" for n in range(20))
+    cell = code("trainer.train()", printed(lists), shown(tracker(losses, 8)))
+    log = read_log(save(tmp_path / "c.ipynb", cell))
+    assert len(log.series["rewards/accuracy_reward/mean"]) == 19
 
 
 def test_an_error_ends_the_run(tmp_path):

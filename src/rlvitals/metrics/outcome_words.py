@@ -248,10 +248,10 @@ def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
         likely = likely or _population_mean(names)
         if len(likely) == 1:
             return {name: (key, []) for key, name in likely.items()}
-        first, *others = [*_keys_by_algorithm(names).values()] or [{}]
-        chosen = choose(first) if others else {}
+        by_name, *other_algorithms = [*_keys_by_algorithm(names).values()] or [{}]
+        chosen = choose(by_name) if other_algorithms else {}
         return {
-            metric: (first[name], [keys[name] for keys in others if name in keys])
+            metric: (by_name[name], [keys[name] for keys in other_algorithms if name in keys])
             for metric, (name, _) in chosen.items()
         }
     picked = {}

@@ -182,32 +182,32 @@ def read_text(text: str, location: str) -> tuple[Log, bool]:
     return log, _speaks(state)
 
 
-def read_trainings(text: str, whole: Log) -> list[Log]:
+def read_trainings(text: str, log: Log) -> list[Log]:
     """Return a log for each training in the text of a log: its steps start again below the last.
 
     One training where a counter around its steps goes on ("Epoch 2"). What is printed under the
     word "test" or "evaluation" is none.
     """
-    outcomes = (k for k in whole.series if column_guess.is_measure(k) and "loss" not in k)
-    key = max(outcomes, key=lambda name: len(whole.series[name]), default="")
+    outcomes = (k for k in log.series if column_guess.is_measure(k) and "loss" not in k)
+    key = max(outcomes, key=lambda name: len(log.series[name]), default="")
     # No process resumes what it has just trained: another method may log its first row later.
-    sizes = table_runs.attempt_sizes(whole.series[key].steps.tolist(), 0.1) if key else []
+    sizes = table_runs.attempt_sizes(log.series[key].steps.tolist(), 0.1) if key else []
     if not sizes:
-        return [whole]
+        return [log]
     lines = text.replace("\r", "\n").split("\n")
     starts = _training_starts(lines, key, sizes)
     spans = pairwise([*(start for start, _ in starts), len(lines)])
-    logs = [read_text("\n".join(lines[a:b]), whole.where)[0] for a, b in spans]
+    logs = [read_text("\n".join(lines[a:b]), log.where)[0] for a, b in spans]
     headings = [languages.english("\n".join(lines[a : b + 1])) for a, b in starts]
-    if [len(log.series.get(key, ())) for log in logs] != sizes or _counts_on(headings):
-        return [whole]
+    if [len(training.series.get(key, ())) for training in logs] != sizes or _counts_on(headings):
+        return [log]
     trainings = []
-    for n, (log, heading) in enumerate(zip(logs, headings, strict=True), 1):
+    for n, (training, heading) in enumerate(zip(logs, headings, strict=True), 1):
         first_text = re.search(r"[^\W\d_].{0,59}", heading.rpartition("\n\n")[2])
         note = f"training {n} of {len(logs)} in one output: {first_text[0] if first_text else ''!r}"
         if not _is_evaluation(heading):
-            trainings.append(replace(log, notes=(*log.notes, note)))
-    return trainings or [whole]
+            trainings.append(replace(training, notes=(*training.notes, note)))
+    return trainings or [log]
 
 
 def _training_starts(lines: Sequence[str], key: str, sizes: Sequence[int]) -> list[tuple[int, int]]:

@@ -131,8 +131,7 @@ def _trainings(path: Path) -> tuple[Training, ...]:
 def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     cells, is_damaged = read_cells(read_document(path))
     trainings = [training for cell in cells for training in _of_cell(path, cell)]
-    sources = {cell.number: cell.source for cell in cells}
-    trainings = _without_evaluations(trainings, sources)
+    trainings = _without_evaluations(trainings, {cell.number: cell.source for cell in cells})
     trainings = trainings or _of_repeated_lines(path, cells)
     trainings = trainings or [t for cell in cells for t in _of_frames(path, cell)]
     last = max((training.cell for training in trainings), default=0)
@@ -201,9 +200,10 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     states = _trainer_tables(cell)
     logs = [log for table in states if (log := _table_log(table, path)).series]
     # Without Unsloth the table has the loss alone: printed rows may have the reward.
-    rewards = {"reward", "mean_reward", "avg_reward", "average_reward"} & printed.series.keys()
-    is_richer = len(logs) == 1 and rewards and "reward" not in logs[0].series
-    if is_richer and 2 * _rows(printed) >= _rows(logs[0]):
+    means = re.compile(r"(?:mean_|avg_|average_)?reward|rewards/.*/mean")
+    is_poor = len(logs) == 1 and "reward" not in logs[0].series
+    has_rewards = any(map(means.fullmatch, printed.series))
+    if is_poor and has_rewards and 2 * _rows(printed) >= _rows(logs[0]):
         logs = []
     # What failed in its first rows is a training where its source is one's.
     has_measure = any(map(column_guess.is_measure, printed.series))
