@@ -13,9 +13,6 @@ from rlvitals.metrics import languages
 from rlvitals.metrics.catalogue import outcome
 from rlvitals.metrics.metric import Metric
 
-WINDOW_WORDS = frozenset(
-    {"last", "avg", "average", "mean", "running", "moving", "rolling", "smoothed", "ma", "window"}
-)
 NOISE_WORDS = frozenset(
     {
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
@@ -168,7 +165,8 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     # Of a file: reward_log.csv. A logarithm has the word in front.
     terms = _terms(re.sub(r"[_ -]logs?\Z", "", key, flags=re.IGNORECASE))
     # A number identifies an agent or an environment ("0_reward"), unless it is a window's.
-    if re.search(r"(?<![A-Za-z])\d", key) and not terms & WINDOW_WORDS:
+    windows = {"last", "avg", "average", "mean", "running", "moving", "rolling", "smoothed", "ma"}
+    if re.search(r"(?<![A-Za-z])\d", key) and not terms & (windows | {"window"}):
         return None
     terms -= NOISE_WORDS
     if "/" in key:  # what holds the key: "training_progress/episode_rewards"
