@@ -96,8 +96,8 @@ def read_table(file: BinaryIO, path: Path) -> Table:
         table = replace(table, short=_short_width(table, data))
         table = replace(table, unordered=_find_unordered(table, data))
         heads = () if table.short else _heads(table, data)
-        names = dict.fromkeys(name for head in heads for name in head)
-        return replace(table, heads=heads, names=tuple(names) or table.names)
+        all_names = dict.fromkeys(name for head in heads for name in head)
+        return replace(table, heads=heads, names=tuple(all_names) or table.names)
     columns = f" among the columns {', '.join(table.names[:12])}" if table else ""
     names = (*column_guess.PLAIN_STEPS[:1], *column_guess.ENVIRONMENT_STEPS[:2])
     raise UnreadableLog(
@@ -116,7 +116,7 @@ def _heads(table: Table, data: bytes) -> tuple[tuple[str, ...], ...]:
 
     A logger writes its names again where a value is new, and a resumed run above its own rows.
     """
-    heads = {table.names: None}
+    heads: dict[tuple[str, ...], None] = {table.names: None}
     for raw in _first_rows(table, data):
         text = raw.decode(errors="replace").strip()
         if cell_number(text.partition(table.delimiter)[0].strip('"')) is not None:
