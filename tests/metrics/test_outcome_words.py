@@ -103,6 +103,18 @@ def test_of_several_the_most_trusted_is_taken_and_the_others_are_named():
     assert any("beside it: `winrate`" in note for note in trace.notes)
 
 
+def test_of_algorithms_that_log_below_their_names_the_first_is_judged():
+    names = ("EpisodeReward", "Epsilon", "Score_Std")
+    keys = [f"{method}/{name}" for method in ("MonteCarlo", "Q-Learning") for name in names]
+    values = {key: range(n, 40 + n) for n, key in enumerate([*keys, "Comparison/Score_montecarlo"])}
+    trace = canonicalize.trace([log(**values)])
+    assert trace[RETURN].values.tolist() == list(range(40))
+    assert any("beside it: `Q-Learning/EpisodeReward`" in note for note in trace.notes)
+    teams = {key.replace("MonteCarlo", "red").replace("Q-Learning", "blue"): v
+             for key, v in values.items()}  # fmt: skip
+    assert RETURN not in canonicalize.trace([log(**teams)])
+
+
 def test_a_mean_beside_its_best_and_worst_is_the_outcome():
     keys = dict.fromkeys(("best", "avg", "worst", "generation"), range(40))
     assert canonicalize.trace([log(**keys)]).measured["outcome/reward"].key == "avg"

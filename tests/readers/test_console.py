@@ -461,6 +461,13 @@ def test_lists_of_rewards_are_batches_that_are_counted(read):
     assert log.notes == ("lists of rewards without a step: counted",)
 
 
+def test_lists_of_two_reward_functions_are_not_mixed(read):
+    log = read("Accuracy rewards: [1.0, 0.0]\n----\nFormat rewards: [0.0, 0.0]\n" * 4)
+    assert points(log, "rewards/accuracy_reward/mean") == [(n, 0.5) for n in range(1, 4)]
+    assert points(log, "rewards/format_reward/mean") == [(n, 0.0) for n in range(1, 4)]
+    assert "rewards_mean" not in log.series
+
+
 def test_lists_of_rewards_beside_a_trainers_rows_are_left_out(read):
     rows = "".join(
         f"{{'loss': 0.{n}, 'reward': 0.{n}, 'epoch': {n}}}\nrewards: [0.0, 1.0]\n"

@@ -215,6 +215,10 @@ def test_printed_rewards_win_over_a_table_of_the_loss(tmp_path):
     cell = code("trainer.train()", printed(means), shown(tracker(losses, 8)))
     log = read_log(save(tmp_path / "b.ipynb", cell))
     assert log.series["mean_reward"].values.tolist() == [n / 20 for n in range(20)]
+    lists = "".join(f"accuracy rewards: [{n / 20}]\n" for n in range(20))
+    cell = code("trainer.train()", printed(lists), shown(tracker(losses, 8)))
+    log = read_log(save(tmp_path / "c.ipynb", cell))
+    assert len(log.series["rewards/accuracy_reward/mean"]) == 19
 
 
 def test_an_error_ends_the_run(tmp_path):
@@ -241,6 +245,98 @@ def test_a_training_that_failed_before_its_first_row(tmp_path):
     path = save(tmp_path / "a.ipynb", code(GRPO, failed("ValueError", "bad batch size")))
     assert read_log(path).ending.traceback.endswith("ValueError: bad batch size")
     assert claim(path) is None, "in a folder it is no run"
+
+
+def episodes(method, scores, every=50):
+    return "".join(f"{method} Episode {n * every}: Score = {s}\n" for n, s in enumerate(scores, 1))
+
+
+def test_methods_below_one_another_in_one_output_are_a_run_each(tmp_path):
+    text = "Training Monte Carlo...\n" + episodes("MC", range(8))
+    text += "done in 3 s\n\nTraining Q-learning...\n" + episodes("QL", range(20, 30))
+    path = save(tmp_path / "a.ipynb", code("agent.learn()", printed(text)))
+    runs = rlvitals.runs(path)
+    assert [run.name for run in runs] == ["cell-1", "cell-1-2"]
+    values = [run.series["outcome/score"].values.tolist() for run in runs]
+    assert values == [[*range(8)], [*range(20, 30)]]
+    assert "training 2 of 2 in one output: 'Training Q-learning...'" in runs[1].notes[0]
+
+
+def test_a_method_whose_first_row_comes_later_is_a_run_of_its_own(tmp_path):
+    later = boxes(40).partition("total_timesteps  | 2000")[2].partition("\n")[2]
+    text = f"{boxes()}Using cpu device\n{later.partition(chr(10))[2]}{boxes(6)}"
+    path = save(tmp_path / "a.ipynb", code(SB3, printed(text)))
+    steps = [run.series["outcome/return"].steps.tolist() for run in rlvitals.runs(path)]
+    assert [(of_run[0], of_run[-1]) for of_run in steps] == [
+        (1000, 30_000),
+        (3000, 40_000),
+        (1000, 6000),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"Epoch {n}\n" + episodes("", range(n, n + 9)) for n in range(1, 4)),
+        "".join(episodes(f"Epoch {n},", range(n, n + 9)) for n in range(1, 4)),
+        episodes("", range(9)) + "Evaluating the agent\n" + episodes("", range(7)),
+        episodes("", range(9)) + episodes("Test", range(7)),
+        episodes("", range(9)) + episodes("", range(3)),
+    ],
+)
+def test_epochs_and_a_test_are_no_trainings_of_their_own(tmp_path, text):
+    path = save(tmp_path / "a.ipynb", code("agent.learn()", printed(text)))
+    assert len(rlvitals.runs(path)) == 1
+
+
+def test_a_later_training_that_failed_before_its_first_row_is_a_run(tmp_path):
+    done = code(GRPO, shown(tracker(grpo_rows(), 40)))
+    table = shown(tracker([{"Step": 1}], 40, 0).partition("<tbody>")[0] + "</table>")
+    path = save(tmp_path / "a.ipynb", done, code(GRPO, table, failed("OutOfMemoryError", "CUDA")))
+    words = [rlvitals.diagnose(run).verdict.word.value for run in rlvitals.runs(path)]
+    assert words[1:] == ["failed"]
+    for second in (
+        code(GRPO, table, failed("KeyboardInterrupt", "")),
+        code(GRPO, failed("NameError", "no data")),
+        code("model.push()", table, failed("ValueError", "no token")),
+    ):
+        assert len(sources.find(save(tmp_path / "b.ipynb", done, second))) == 1
+    assert len(sources.find(save(tmp_path / "c.ipynb", code(GRPO, table), done))) == 1
+
+
+def test_a_loop_that_failed_in_its_first_rows(tmp_path):
+    text = "Step 1\n  rewards: [0.1, 0.2]\nStep 2\n  rewards: [0.1, 0.3]\nStep 3\n"
+    loop = "for batch in data:\n    loss.backward()\n    optimizer.step()"
+    path = save(tmp_path / "a.ipynb", code(loop, printed(text), failed("RuntimeError", "nan")))
+    assert read_log(path).ending.traceback.endswith("RuntimeError: nan")
+    assert len(read_log(path).series["rewards_mean"]) == 2
+    for source, error in ((loop, "KeyboardInterrupt"), ("show(samples)", "RuntimeError")):
+        path = save(tmp_path / "b.ipynb", code(source, printed(text), failed(error, "")))
+        assert claim(path) is None
+
+
+@pytest.mark.parametrize(
+    ("argument", "key"),
+    [("np.mean(total_rewards[-10:])", "mean_total_rewards"), ("episode_reward", "episode_reward"),
+     ("round(total_reward, 2)", "episode_reward")],
+)  # fmt: skip
+def test_numbers_alone_on_their_lines_are_named_by_the_source(tmp_path, argument, key):
+    text = "".join(f"{n / 2}\nq loss: {9 / (n + 1)}\nalpha is [1 2]\n" for n in range(40))
+    source = f"agent.learn()\nprint('start')\nprint({argument})  # each"
+    log = read_log(save(tmp_path / "a.ipynb", code(source, printed(text))))
+    assert log.series[key].values.tolist() == [n / 2 for n in range(40)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["print(episode_reward)\nprint(i)", "print(reward)", "print(i)", "print(total_loss)",
+     "# print(total_reward)", "print(total_reward - score)", "print('total_reward', 3)"],
+)  # fmt: skip
+def test_numbers_alone_on_their_lines_stay_without_a_name(tmp_path, source):
+    text = "".join(f"{n / 2}\n" for n in range(40))
+    assert (
+        claim(save(tmp_path / "a.ipynb", code(f"agent.learn()\n{source}", printed(text)))) is None
+    )
 
 
 def test_a_data_frame_counts_where_nothing_else_does(tmp_path):

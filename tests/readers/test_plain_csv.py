@@ -111,6 +111,37 @@ def test_steps_may_repeat_and_go_back(write):
     assert log.series["loss"].values.tolist() == [1, 2, 3, 4]
 
 
+HEADS = "step,loss,time\n1,0.5,3\n\nstep,loss,reward,time\n2,0.4,-9,6\n3,0.3,-8,9\n"
+
+
+def test_names_that_change_within_a_table_name_the_rows_below(write):
+    log = read(
+        write(HEADS + "4,0.2,7\nstep,time,loss\n5,15,0.1\n\nstep,loss,reward,time\n6,0,-5,1\n")
+    )
+    assert log.series["loss"].steps.tolist() == [1, 2, 3, 5, 6]
+    assert log.series["loss"].values.tolist() == [0.5, 0.4, 0.3, 0.1, 0]
+    assert log.series["reward"].values.tolist() == [-9, -8, -5]
+    assert log.series["time"].values.tolist() == [3, 6, 9, 15, 1]
+    assert log.notes == ("1 row refused: line 7 has 3 fields under 4 names",)
+
+
+def test_rows_that_are_added_below_changed_names(write):
+    path = write(HEADS)
+    _, cursor = READER.read(path, None)
+    path.write_text(HEADS + "4,0.2,-7,12\n")
+    log, cursor = READER.read(path, cursor)
+    assert log.series["reward"].values.tolist() == [-7]
+    path.write_text(HEADS + "4,0.2,-7,12\nstep,loss,kl\n5,0.1,0.01\n")
+    log, _ = READER.read(path, cursor)
+    assert log.series["loss"].values.tolist() == [0.5, 0.4, 0.3, 0.2, 0.1], "read again"
+    assert log.series["kl"].steps.tolist() == [5]
+
+
+def test_a_row_of_texts_is_no_head(write):
+    log = read(write("step,phase,loss\n1,warm,0.5\nnone,loss,bad,\n2,train,0.4\n"))
+    assert log.series["loss"].values.tolist() == [0.5, 0.4]
+
+
 def test_a_header_that_a_resumed_run_appended_is_no_row(write):
     log = read(write("step,loss\n1,1\nstep,loss\n2,2\n"))
     assert log.series["loss"].steps.tolist() == [1, 2]

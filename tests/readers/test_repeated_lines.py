@@ -60,6 +60,26 @@ def test_rows_without_a_count(tmp_path):
     assert any("numbered by their place" in note for note in log.notes)
 
 
+@pytest.mark.parametrize(
+    ("opening", "again", "count"),
+    [
+        (
+            "4 workers\nmade\nlog: runs/20260330_1658",
+            "4 workers\nmade\nlog: runs/20260331_0912",
+            60,
+        ),
+        ("4 workers\nmade\nstart epoch 1", "4 workers\nmade\nstart epoch 2", 100),
+        ("training", "training", 100),  # of an epoch, it may be
+    ],
+)
+def test_what_opens_a_log_and_comes_again_begins_a_training(tmp_path, opening, again, count):
+    rows = [f"[INFO] Episode done: power={r}, heat={n % 7}" for n, r in enumerate(RISING)]
+    lines = [opening, *rows[:40], "mean power 3", again, *rows[40:]]
+    log = read_log(written(tmp_path / "train.log", lines))
+    assert log.series["power"].values.tolist() == RISING[-count:]
+    assert any("2 trainings: the last one is judged" in note for note in log.notes) == (count < 100)
+
+
 def test_lines_below_a_heading_are_averaged(tmp_path):
     lines = []
     for episode, latency in enumerate(RISING, 1):

@@ -214,6 +214,16 @@ def test_the_first_of_several_columns_may_be_the_step(tmp_path):
     assert series.steps.tolist() == [n * 10 for n in range(9)]
 
 
+def test_rows_that_end_with_a_comma(tmp_path):
+    text = "".join(f"{n % 5 / 5}, {v - 100},\n" for n, v in enumerate(RISING))
+    (tmp_path / "ddpg_log.txt").write_text(text)
+    log = read_log(tmp_path / "ddpg_log.txt")
+    assert log.series["reward"].values.tolist() == (RISING - 100).tolist()
+    assert any("negative numbers is taken for the reward" in note for note in log.notes)
+    (tmp_path / "track.txt").write_text(text)
+    assert set(read_log(tmp_path / "track.txt").series) == {"values (1)", "values (2)"}
+
+
 @pytest.mark.parametrize("form", ["{},{}\n", "[{}, {}]"])
 def test_one_row_of_numbers(tmp_path, form):
     path = tmp_path / "rewards.txt"

@@ -13,9 +13,6 @@ from rlvitals.metrics import languages
 from rlvitals.metrics.catalogue import outcome
 from rlvitals.metrics.metric import Metric
 
-WINDOW_WORDS = frozenset(
-    {"last", "avg", "average", "mean", "running", "moving", "rolling", "smoothed", "ma", "window"}
-)
 NOISE_WORDS = frozenset(
     {
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
@@ -148,6 +145,17 @@ JUDGED_OUTCOMES = frozenset(
 )
 
 
+ALGORITHM_WORDS = frozenset(
+    {
+        *("q", "ql", "qlearning", "sarsa", "montecarlo", "dyna", "reinforce", "vpg"),
+        *("dqn", "ddqn", "d3qn", "drqn", "qrdqn", "iqn", "c51", "rainbow", "bcq", "cql", "iql"),
+        *("ppo", "ppo2", "a2c", "a3c", "acer", "acktr", "actorcritic", "policygradient", "trpo"),
+        *("ddpg", "td3", "sac", "tqc", "droq", "redq", "dreamer", "mcts", "cem", "neat"),
+        *("qmix", "vdn", "maddpg", "mappo", "ippo", "coma", "ucb", "ucb1", "thompson"),
+    }
+)
+
+
 @lru_cache(maxsize=4096)
 def meaning(key: str) -> tuple[int, Metric] | None:
     """Return the outcome that a key names, with its rank (0: most trusted), else None."""
@@ -157,7 +165,8 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     # Of a file: reward_log.csv. A logarithm has the word in front.
     terms = _terms(re.sub(r"[_ -]logs?\Z", "", key, flags=re.IGNORECASE))
     # A number identifies an agent or an environment ("0_reward"), unless it is a window's.
-    if re.search(r"(?<![A-Za-z])\d", key) and not terms & WINDOW_WORDS:
+    windows = {"last", "avg", "average", "mean", "running", "moving", "rolling", "smoothed", "ma"}
+    if re.search(r"(?<![A-Za-z])\d", key) and not terms & (windows | {"window"}):
         return None
     terms -= NOISE_WORDS
     if "/" in key:  # what holds the key: "training_progress/episode_rewards"
@@ -209,11 +218,22 @@ def _terms(key: str) -> set[str]:
     return {term if term in kept else term.removesuffix("s") for term in terms}
 
 
+def _keys_by_algorithm(keys: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return {algorithm: {name below it: key}} for keys below an algorithm's name, in order."""
+    by_algorithm: dict[str, dict[str, str]] = {}
+    for key in keys:
+        parent, _, name = key.rpartition("/")
+        if re.sub(r"[^a-z0-9]", "", parent.lower()) in ALGORITHM_WORDS:
+            by_algorithm.setdefault(parent, {})[name] = key
+    return by_algorithm
+
+
 def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
     """Choose a key for each outcome; return {metric: (key, the other candidate keys)}.
 
     Chooses at most one outcome of training and one of evaluation. Without any, a key with an
-    outcome's word and others is taken where it is the only one.
+    outcome's word and others is taken where it is the only one. Of several algorithms that log
+    below their names the first is judged.
     """
     ranked: dict[bool, list[tuple[int, str, str]]] = {}
     names = list(dict.fromkeys(keys))
@@ -224,7 +244,14 @@ def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
     if not ranked:
         likely = {key: guess.name for key in names if (guess := _likely_meaning(key))}
         likely = likely or _population_mean(names)
-        return {name: (key, []) for key, name in likely.items()} if len(likely) == 1 else {}
+        if len(likely) == 1:
+            return {name: (key, []) for key, name in likely.items()}
+        by_name, *other_algorithms = [*_keys_by_algorithm(names).values()] or [{}]
+        chosen = choose(by_name) if other_algorithms else {}
+        return {
+            metric: (by_name[name], [keys[name] for keys in other_algorithms if name in keys])
+            for metric, (name, _) in chosen.items()
+        }
     picked = {}
     for candidates in ranked.values():
         # The first of equals, but "win%" before "wins".

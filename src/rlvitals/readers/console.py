@@ -4,20 +4,23 @@ The dialects (`console_dialects/`) know how trainers print numbers. A traceback,
 exit code at the end is read as what ended the run.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import field
+from dataclasses import field, replace
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.metrics import languages
-from rlvitals.readers import console_dialects
+from rlvitals.readers import console_dialects, table_runs
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_dialects.endings import HINTS, End
 from rlvitals.readers.console_dialects.text import STREAM_RECORDS, Pieces, record_pieces
 from rlvitals.readers.discovery.run_names import own_name
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.lines import HEAD_BYTES, Position, open_log, read_head
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.startup.fast_dataclass import dataclass
@@ -177,6 +180,71 @@ def read_text(text: str, location: str) -> tuple[Log, bool]:
     file = BytesIO(f"{text}\n".encode(errors="replace"))
     log, state = _read_file(file, location, None)
     return log, _speaks(state)
+
+
+def read_trainings(text: str, log: Log) -> list[Log]:
+    """Return a log for each training in the text of a log: its steps start again below the last.
+
+    One training where a counter around its steps goes on ("Epoch 2"). What is printed under the
+    word "test" or "evaluation" is none.
+    """
+    outcomes = (k for k in log.series if column_guess.is_measure(k) and "loss" not in k)
+    key = max(outcomes, key=lambda name: len(log.series[name]), default="")
+    # No process resumes what it has just trained: another method may log its first row later.
+    sizes = table_runs.attempt_sizes(log.series[key].steps.tolist(), 0.1) if key else []
+    if not sizes:
+        return [log]
+    lines = text.replace("\r", "\n").split("\n")
+    starts = _training_starts(lines, key, sizes)
+    spans = pairwise([*(start for start, _ in starts), len(lines)])
+    logs = [read_text("\n".join(lines[a:b]), log.where)[0] for a, b in spans]
+    headings = [languages.english("\n".join(lines[a : b + 1])) for a, b in starts]
+    if [len(training.series.get(key, ())) for training in logs] != sizes or _counts_on(headings):
+        return [log]
+    trainings = []
+    for n, (training, heading) in enumerate(zip(logs, headings, strict=True), 1):
+        first_text = re.search(r"[^\W\d_].{0,59}", heading.rpartition("\n\n")[2])
+        note = f"training {n} of {len(logs)} in one output: {first_text[0] if first_text else ''!r}"
+        if not _is_evaluation(heading):
+            trainings.append(replace(training, notes=(*training.notes, note)))
+    return trainings or [log]
+
+
+def _training_starts(lines: Sequence[str], key: str, sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Return where each training begins, and the line of its first point of a key.
+
+    It begins below the last line of which a number of the training before was read.
+    """
+    state = _State()
+    page = Page(state.shared)
+    bounds = [sum(sizes[:n]) for n in range(len(sizes))]
+    starts: list[tuple[int, int]] = []
+    last, points = -1, 0
+    for number, line in enumerate(lines):
+        for piece in record_pieces(line):
+            if piece and not piece.isspace():
+                _take(state, page, piece, number)
+        total = sum(map(page.columns.count, page.columns.keys()))
+        if total != points:
+            while len(starts) < len(bounds) and page.columns.count(key) > bounds[len(starts)]:
+                starts.append((last + 1 if starts else 0, number))
+            last, points = number, total
+    return starts
+
+
+def _counts_on(headings: Sequence[str]) -> bool:
+    """Return True if a counter at the first row of each training grows."""
+    words = "epoch|iteration|generation|episode|game|round|cycle|stage|phase|level|task"
+    counter = re.compile(rf"\b({words})s?\b\W{{0,3}}(\d{{1,9}})", re.IGNORECASE)
+    counts = [{word.lower(): int(n) for word, n in counter.findall(text)} for text in headings]
+    common = set.intersection(*map(set, counts))
+    return any(all(a[word] < b[word] for a, b in pairwise(counts)) for word in common)
+
+
+def _is_evaluation(heading: str) -> bool:
+    """Return True if the first row of a training, or the line above it, tells of a test."""
+    lines = [line for line in heading.split("\n") if line.strip()]
+    return re.search(r"(?i)\b(?:eval|test)", "\n".join(lines[-2:])) is not None
 
 
 def _read_file(file: BinaryIO, location: str, previous: Cursor | None) -> tuple[Log, _State]:

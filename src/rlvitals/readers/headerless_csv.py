@@ -2,7 +2,8 @@
 
 One column is called as its file is. Of several, the first ones count where they hold whole numbers
 that grow, the last of these is the step, and the others are numbered. The first of the others is
-the reward where it alone holds negative numbers: loops write `episode, reward, length`. A few long
+the reward where it alone holds negative numbers: loops write `episode, reward, length`. So is any
+in a file that is named for an algorithm, `0.4, -18.4,` in `ddpg_log.txt`. A few long
 rows are read as columns are, `[1.5, 2.0, ...]` in one line among them. A file without a measure's
 name is read where a person names it.
 """
@@ -16,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from rlvitals.errors import UnreadableLog, quantity
+from rlvitals.metrics.outcome_words import ALGORITHM_WORDS
 from rlvitals.readers.formats import column_guess, lists, run_labels
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
@@ -46,7 +48,7 @@ class _Shape:
     width: int
     delimiter: str
     counters: int  # leading columns that count: the last of them is the step
-    pays: bool = False  # the first of the other columns alone holds negative numbers
+    reward: int | None = None  # of the other columns the one that alone holds negative numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def _start(
 def _notes(path: Path, shape: _Shape) -> list[str]:
     """Return what the columns are taken for without names."""
     notes = [] if shape.counters else ["no step-like column: points are numbered by row"]
-    if shape.pays and "reward" in _keys(path, shape):
+    if shape.reward is not None and "reward" in _keys(path, shape):
         notes.append("no names: the only column with negative numbers is taken for the reward")
     return notes
 
@@ -187,7 +189,9 @@ def _keys(path: Path, shape: _Shape) -> list[str]:
     names = [f"{name} ({n})" for n in range(1, count + 1)]
     if measure and shape.counters:  # beside a step the file's measure comes first
         return [measure, *names[1:]]
-    return ["reward", *names[1:]] if shape.pays and not measure else names
+    if shape.reward is not None and not measure:
+        names[shape.reward] = "reward"
+    return names
 
 
 def _shape(path: Path, head: bytes) -> _Shape | None:
@@ -220,9 +224,14 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
             return None
         numbers = [row for row in rows if row]
         counters = _counters(numbers)
-        signs = [min(column) < 0 for column in zip(*numbers, strict=True)][counters:]
-        pays = counters > 0 and len(signs) > 1 and signs[0] and not any(signs[1:])
-        return _Shape(name, width, delimiter, counters, pays)
+        columns = list(zip(*numbers, strict=True))[counters:]
+        negative = [n for n, column in enumerate(columns) if min(column) < 0]
+        label = run_labels.split_label(path.stem)[0]
+        is_named = not ALGORITHM_WORDS.isdisjoint(label.split("_"))
+        is_reward = len(negative) == 1 < len(columns) and (
+            is_named or (counters and not negative[0])
+        )
+        return _Shape(name, width, delimiter, counters, negative[0] if is_reward else None)
     return None
 
 
@@ -242,8 +251,9 @@ def _counters(rows: list[list[float]]) -> int:
 
 
 def _cells(text: str, delimiter: str) -> list[float] | None:
-    """Return a row's numbers; None where one of its cells is none."""
-    cells = text.split() if delimiter == " " else text.strip().split(delimiter)
+    """Return a row's numbers; None where one of its cells is none. It may end with a delimiter."""
+    row = text.strip()
+    cells = row.split() if delimiter == " " else row.removesuffix(delimiter).split(delimiter)
     try:
         numbers = [parse_number(cell) for cell in cells]
     except ValueError:

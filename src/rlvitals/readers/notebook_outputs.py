@@ -1,8 +1,9 @@
 """Read the trainings in the outputs of a Jupyter notebook's cells.
 
 Per cell: the table that transformers shows while it trains, else what was printed, read as console
-output; an error that ended the cell is what ended the training. A data frame counts where no cell
-has either. Literal arguments of the trainer's configuration in the cells before are settings.
+output, a training each time that its steps start again; an error that ended the cell ended the last
+of them. A data frame counts where no cell has either. Literal arguments of the trainer's
+configuration in the cells before are settings.
 Nothing is executed. Source: transformers' `utils/notebook.py` (NotebookTrainingTracker), Unsloth's
 `models/_utils.py` for the columns of metrics.
 """
@@ -24,7 +25,7 @@ from rlvitals.readers.formats import call_settings, column_guess
 from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.html_tables import HtmlTable, tables
-from rlvitals.readers.formats.notebook_cells import Cell, read_cells
+from rlvitals.readers.formats.notebook_cells import Cell, name_numbers, read_cells
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.startup.lazy_pattern import lazy_pattern
@@ -130,11 +131,12 @@ def _trainings(path: Path) -> tuple[Training, ...]:
 def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     cells, is_damaged = read_cells(read_document(path))
     trainings = [training for cell in cells for training in _of_cell(path, cell)]
-    sources = {cell.number: cell.source for cell in cells}
-    trainings = _without_evaluations(trainings, sources)
+    trainings = _without_evaluations(trainings, {cell.number: cell.source for cell in cells})
     trainings = trainings or _of_repeated_lines(path, cells)
     trainings = trainings or [t for cell in cells for t in _of_frames(path, cell)]
-    trainings = trainings or [t for cell in cells for t in _failures(path, cell)]
+    last = max((training.cell for training in trainings), default=0)
+    failures = (t for cell in cells if cell.number > last for t in _failures(path, cell, last))
+    trainings = [*trainings, *failures]
     if not trainings:
         raise UnreadableLog(
             _problem(cells, is_damaged=is_damaged),
@@ -193,17 +195,22 @@ def _with_settings(training: Training, cells: Sequence[Cell], notes: tuple[str, 
 
 def _of_cell(path: Path, cell: Cell) -> list[Training]:
     """Return the trainings that a cell shows in tables, or prints."""
-    printed, is_training = console.read_text(_stream_text(cell), str(path))
+    text = _stream_text(cell)
+    printed, is_training = console.read_text(text, str(path))
     states = _trainer_tables(cell)
-    logs = [_table_log(table, path) for table in states]
-    logs = [log for log in logs if log.series]
+    logs = [log for table in states if (log := _table_log(table, path)).series]
     # Without Unsloth the table has the loss alone: printed rows may have the reward.
-    rewards = {"reward", "mean_reward", "avg_reward", "average_reward"} & printed.series.keys()
-    is_richer = len(logs) == 1 and rewards and "reward" not in logs[0].series
-    if is_richer and 2 * _rows(printed) >= _rows(logs[0]):
+    means = re.compile(r"(?:mean_|avg_|average_)?reward|rewards/.*/mean")
+    is_poor = len(logs) == 1 and "reward" not in logs[0].series
+    has_rewards = any(map(means.fullmatch, printed.series))
+    if is_poor and has_rewards and 2 * _rows(printed) >= _rows(logs[0]):
         logs = []
-    if not logs and is_training and _rows(printed) >= MIN_PRINTED_ROWS:
-        logs = [replace(printed, ending=None)]
+    # What failed in its first rows is a training where its source is one's.
+    has_measure = any(map(column_guess.is_measure, printed.series))
+    has_failed = has_measure and _failure(cell) and TRAINING_SOURCE.search(cell.source)
+    is_training = is_training and _rows(printed) >= MIN_PRINTED_ROWS
+    if not logs and (is_training or has_failed):
+        logs = [replace(log, ending=None) for log in console.read_trainings(text, printed)]
     if logs:
         logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(states))
     return [Training(cell.number, log) for log in logs]
@@ -234,7 +241,7 @@ def _stream_text(cell: Cell) -> str:
         elif output.kind == "shown" and output.text and not output.html:
             text += f"\n{_without_index(output.text)}\n"
         last = output.kind
-    return text
+    return name_numbers(text, cell.source)
 
 
 def _without_index(text: str) -> str:
@@ -250,7 +257,8 @@ def _trainer_tables(cell: Cell) -> list[HtmlTable]:
     """Return the tables of a cell that a trainer shows, the fullest state of each."""
     fullest: list[HtmlTable] = []
     for table in (table for output in cell.outputs for table in tables(output.html)):
-        if table.progress is None or (not table.rows and not _is_tracker(table)):
+        is_tracker = table.names[:1] in (["Step"], ["Epoch"])
+        if table.progress is None or not (table.rows or is_tracker):
             continue
         if fullest and _goes_on(fullest[-1], table):
             if _extent(table) >= _extent(fullest[-1]):
@@ -258,10 +266,6 @@ def _trainer_tables(cell: Cell) -> list[HtmlTable]:
         else:
             fullest.append(table)
     return fullest
-
-
-def _is_tracker(table: HtmlTable) -> bool:
-    return table.names[:1] in (["Step"], ["Epoch"])
 
 
 def _extent(table: HtmlTable) -> tuple[int, int]:
@@ -327,14 +331,14 @@ def _is_complete(states: Sequence[HtmlTable]) -> bool:
 
 def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bool) -> Log:
     """Add what ended the cell: its error, else what was printed of an end."""
-    error = _error(cell)
-    if not error:
-        return replace(log, ending=printed)
-    last = error.rpartition("\n")[2]
-    if last.startswith("KeyboardInterrupt"):
+    error = _failure(cell)
+    if not error and _error(cell):
         ending = Ending(reason="stopped by hand")
         return replace(log, ending=ending, notes=(*log.notes, "stopped by hand"))
+    if not error:
+        return replace(log, ending=printed)
     if is_complete:
+        last = error.rpartition("\n")[2]
         return replace(log, notes=(*log.notes, f"after training the cell failed: {last}"))
     return replace(log, ending=Ending(traceback=error))
 
@@ -366,14 +370,20 @@ def _pipe_table(table: HtmlTable) -> str:
     return "\n".join(f"| {line} |" for line in lines) if width > 1 else ""
 
 
-def _failures(path: Path, cell: Cell) -> list[Training]:
-    """Return a training that failed before its first row."""
-    error = _error(cell)
-    is_interrupt = error.rpartition("\n")[2].startswith("KeyboardInterrupt")
-    if not error or is_interrupt or not TRAINING_CALL.search(cell.source):
+def _failures(path: Path, cell: Cell, last: int) -> list[Training]:
+    """Return a training that failed before its first row; below the last one if it had begun."""
+    error = _failure(cell)
+    has_begun = not last or bool(_trainer_tables(cell))
+    if not error or not has_begun or not TRAINING_CALL.search(cell.source):
         return []
     log = Log("console", {}, {}, where=str(path), ending=Ending(traceback=error))
     return [Training(cell.number, log)]
+
+
+def _failure(cell: Cell) -> str:
+    """Return the traceback that ended a cell; "" where none did, or a person's own stop."""
+    error = _error(cell)
+    return "" if error.rpartition("\n")[2].startswith("KeyboardInterrupt") else error
 
 
 READER = Reader(

@@ -66,6 +66,7 @@ class _Cursor:
     left_out: Mapping[str, int] = field(default_factory=dict)  # cells, by column
     restarts: int = 0  # of the step column
     ends: tuple[int, int] | None = None  # the first and the last step
+    head: int = 0  # of several, the last one above the rows
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -96,7 +97,7 @@ def split(path: Path, head: bytes) -> Mapping[str, Reader]:
     with open_log(path) as file:
         data = file.read(table_runs.MAX_SPLIT_BYTES + 1)
         table = read_table(file, path)
-    if len(data) > table_runs.MAX_SPLIT_BYTES or len(head) > len(data):
+    if len(data) > table_runs.MAX_SPLIT_BYTES or len(head) > len(data) or table.heads:
         return {}
     text = data[table.start :].decode(errors="replace")
     measure = run_labels.measure_name(bare(path).stem)
@@ -132,10 +133,11 @@ def _read(
             resume, lines = _Cursor(), Lines(file, first)
         refused = Refusals()
         rows = Rows(lines, len(table.names), refused, table.delimiter, table.short)
+        rows.expect_heads(table.heads, resume.head)
         reading = _Reading(table, refused, resume, run, Columns() if columns is None else columns)
         for row in rows:
             reading.take(row)
-        cursor = reading.cursor(rows.position())
+        cursor = replace(reading.cursor(rows.position()), head=rows.head)
         notes = (*([reread_note] if reread_note else []), *reading.notes(), *rows.notes())
     unit = column_guess.step_unit(reading.step) if reading.step else "rows"
     series = reading.columns.drain()

@@ -13,7 +13,7 @@ kind; those with an outcome, or most of them, are the run's.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -198,6 +198,12 @@ def read_text(text: str, location: str, min_lines: int = 10) -> Log | None:
     main = _main(kinds)
     if main is None:
         return None
+    lines = text.replace("\r", "\n").split("\n")
+    starts = _training_starts(lines, main.lines)
+    last = "\n".join(lines[starts[-1] :])
+    if len(starts) > 1 and (log := read_text(last, location, min_lines)):
+        note = f"{len(starts)} trainings: the last one is judged, from line {starts[-1] + 1:,}"
+        return replace(log, notes=(*log.notes, note))
     headings = [k for k in kinds if k is not main and len(k.names) == 1 and k.step]
     counter = main if main.step or not headings else headings[0]
     steps = counter.column(counter.step) if counter.step else range(1, len(main.rows) + 1)
@@ -216,6 +222,26 @@ def read_text(text: str, location: str, min_lines: int = 10) -> Log | None:
         columns.add(name, step, fmean(of_step))
     notes = () if counter.step else (lists.NUMBERED_NOTE,)
     return Log("repeated-lines", columns.series(), {}, notes, location, unit)
+
+
+def _training_starts(lines: Sequence[str], rows: Sequence[int]) -> list[int]:
+    """Return where each training begins: all that stands above the first row comes again."""
+    opening = _plain_texts(lines[: rows[0]])
+    starts = [0]
+    for last, row in pairwise(rows):
+        texts = _plain_texts(lines[last + 1 : row]) if row - last > len(opening) else []
+        if texts and texts[-len(opening) :] == opening:
+            starts.append(last + 1)
+    counts = np.diff(np.searchsorted(rows, [*starts, len(lines)]))
+    are_trainings = len({*opening}) > 2 and len(starts) <= 20 and counts.min() >= 5
+    return starts if are_trainings else starts[:1]
+
+
+def _plain_texts(lines: Iterable[str]) -> list[str]:
+    """Return what lines with letters say, without dates and other long numbers."""
+    texts = (console_text.message(console_text.plain(line)) for line in lines)
+    texts = (re.sub(r"\d[\d_:.-]{5,}", "", text) for text in texts)
+    return [text for text in texts if re.search(r"[^\W\d_]", text)]
 
 
 def _row_indices(lines: Sequence[int], row_lines: Sequence[int]) -> list[int]:

@@ -141,16 +141,22 @@ def _attempts(
     if not steps:
         return {}
     place = names.index(steps[0])
-    values = [number for row in rows if (number := _number(row[place])) is not None]
+    sizes = attempt_sizes([n for row in rows if (n := _number(row[place])) is not None])
+    return {f"attempt {i + 1}": Selection(attempt=i) for i in range(len(sizes))}
+
+
+def attempt_sizes(values: Sequence[float], share: float = 0.0) -> list[int]:
+    """Return the rows of each attempt, given the numbers of a step column; none for a single.
+
+    An attempt begins up to the first number, or up to a `share` of the number before it.
+    """
     sizes = [0]
     for i, value in enumerate(values):
-        if i and restarts(values[0], values[i - 1], value):
+        if i and restarts(max(values[0], share * values[i - 1]), values[i - 1], value):
             sizes.append(0)
         sizes[-1] += 1
     # More restarts are a counter within something, not attempts.
-    if not 1 < len(sizes) <= 20 or min(sizes) < MIN_RUN_ROWS:
-        return {}
-    return {f"attempt {i + 1}": Selection(attempt=i) for i in range(len(sizes))}
+    return sizes if 1 < len(sizes) <= 20 and min(sizes) >= MIN_RUN_ROWS else []
 
 
 def restarts(first: float, last: float, step: float) -> bool:

@@ -3,7 +3,7 @@
 `rewards: tensor([-1.,  1.], device='cuda:0')`   `Rewards: [-1.0, 0.52] (1/2 rendered)`
 
 Each line is a batch: its mean and its spread. Batches are counted. Beside rows of a trainer's own
-they are left out: those say the same.
+they are left out: those say the same. Those of a reward function have another dialect.
 """
 
 import re
@@ -12,7 +12,8 @@ from rlvitals.readers.console_dialects.dialect import Dialect, Page, mean_and_st
 from rlvitals.startup.fast_dataclass import dataclass
 
 LIST = re.compile(
-    r"(?:^|\s)rewards? ?[:=] ?(?:tensor\(|array\(|np\.array\()?\[([-+\d.,\seE]{1,4000})(?:\]|$)",
+    r"(?:^|(?<!accuracy)(?<!format)(?<!length)(?<!count)\s)"
+    r"rewards? ?[:=] ?(?:tensor\(|array\(|np\.array\()?\[([-+\d.,\seE]{1,4000})(?:\]|$)",
     re.IGNORECASE,
 )
 

@@ -100,6 +100,10 @@ class Columns:
         """Return the keys that have a point."""
         return self._columns.keys()
 
+    def count(self, key: str) -> int:
+        """Count the points of a key."""
+        return len(self._columns[key][0]) if key in self._columns else 0
+
     def _column(self, key: str) -> tuple["array[int]", "array[float]", "array[float]"]:
         column = self._columns.get(key)
         if column is None:

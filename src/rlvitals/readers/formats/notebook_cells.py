@@ -10,6 +10,7 @@ Source: nbformat's `v4/nbformat.v4.schema.json` and `v3/nbformat.v3.schema.json`
 import json
 import re
 
+from rlvitals.readers.formats import column_guess
 from rlvitals.startup.fast_dataclass import dataclass
 
 # The first key of a cell or of an output.
@@ -152,3 +153,25 @@ def _text(value: object) -> str:
     if isinstance(value, list):
         value = "".join(line for line in value if isinstance(line, str))
     return value if isinstance(value, str) else ""
+
+
+def name_numbers(text: str, source: str) -> str:
+    """Return printed text with a name before each number that is alone on its line.
+
+    It is that of the measure in the only `print` of a source that has no text of its own,
+    `print(np.mean(total_rewards[-10:]))`. A reward of a single step is none.
+    """
+    prints = re.findall(r"^[ \t]*print\(([^\n'\"#]+)\)[ \t]*(?:#.*)?$", source, re.MULTILINE)
+    printed = prints[0] if len(prints) == 1 else ""
+    names = {name for name in re.findall(r"[A-Za-z_]\w*", printed) if column_guess.is_measure(name)}
+    of_episodes = re.search(r"total|ep_|episode|mean|avg|average|sum|score|return", printed)
+    number = r"^[ \t]*([-+]?\d[\d.]*(?:e[-+]?\d+)?)[ \t]*$"
+    lines = re.findall(number, text, re.MULTILINE | re.IGNORECASE)
+    if len(names) != 1 or not of_episodes or "loss" in printed or len(lines) < 10:
+        return text
+    (name,) = names
+    if re.search(r"mean|average", printed):
+        name = f"mean_{name}"
+    elif measure := re.search(r"reward|return", name.lower()):
+        name = f"episode_{measure[0]}"
+    return re.sub(number, rf"{name}: \1", text, flags=re.MULTILINE | re.IGNORECASE)

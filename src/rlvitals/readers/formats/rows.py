@@ -10,7 +10,8 @@ Rows of another width are refused and counted with the first one's line, never s
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from rlvitals.errors import quantity
@@ -88,11 +89,20 @@ class Rows:
         Rows of `short` fields end before the last columns: these are empty.
         """
         self.width, self._short = width, short
+        self._heads: list[list[str]] = []
+        self.head = 0
         self._delimiter = delimiter
         self.refused = refused or Refusals()
         self._lines = lines
         self._last: Line | None = None
         self._start = lines.position()
+
+    def expect_heads(self, heads: Sequence[Sequence[str]], head: int) -> None:
+        """Take the last of several `heads` above a row for its names, at first that number `head`.
+
+        A row then has a field for each name of all of them.
+        """
+        self._heads, self.head = [list(names) for names in heads], head
 
     @property
     def last_text(self) -> str:
@@ -136,18 +146,24 @@ class Rows:
         self.width = self.width or len(fields)
         if len(fields) == self._short:
             fields += [""] * (self.width - len(fields))
-        if len(fields) == self.width:
-            yield Row(lines[0].number, fields)
-        else:
-            self.refused.add(
-                lines[0].number,
-                f"has {quantity(len(fields), 'field')} under {quantity(self.width, 'name')}",
-            )
+        if self._heads and [field.strip() for field in fields] in self._heads:
+            self.head = self._heads.index([field.strip() for field in fields])
+            return
+        width = len(self._heads[self.head]) if self._heads else self.width
+        if len(fields) != width:
+            problem = f"has {quantity(len(fields), 'field')} under {quantity(width, 'name')}"
+            self.refused.add(lines[0].number, problem)
+            return
+        if self._heads:
+            cells = dict(zip(self._heads[self.head], fields, strict=True))
+            fields = [cells.get(name, "") for name in dict.fromkeys(chain(*self._heads))]
+        yield Row(lines[0].number, fields)
 
     def _fits(self, line: Line) -> bool:
         try:
             rows = csv.reader([line.text], delimiter=self._delimiter)
-            return any(len(row) == self.width > 1 for row in rows)
+            widths = {self.width, *map(len, self._heads)}
+            return any(len(row) in widths and len(row) > 1 for row in rows)
         except csv.Error:
             return False
 

@@ -9,17 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from rlvitals.metrics.outcome_words import ALGORITHM_WORDS
 from rlvitals.readers.formats import column_guess
 
-ALGORITHM_WORDS = frozenset(
-    {
-        *("q", "ql", "qlearning", "sarsa", "montecarlo", "dyna", "reinforce", "vpg"),
-        *("dqn", "ddqn", "d3qn", "drqn", "qrdqn", "iqn", "c51", "rainbow", "bcq", "cql", "iql"),
-        *("ppo", "ppo2", "a2c", "a3c", "acer", "acktr", "actorcritic", "policygradient", "trpo"),
-        *("ddpg", "td3", "sac", "tqc", "droq", "redq", "dreamer", "mcts", "cem", "neat"),
-        *("qmix", "vdn", "maddpg", "mappo", "ippo", "coma", "ucb", "ucb1", "thompson"),
-    }
-)
 # In the name of a variant, beside an algorithm's: "double_dqn", "expected_sarsa".
 VARIANT_WORDS = frozenset({"double", "dueling", "vanilla", "expected", "noisy", "per"})
 # What is compared with the runs: it does not learn.

@@ -32,6 +32,7 @@ class Table:
     lines: int  # lines before it
     unordered: frozenset[str] = frozenset()  # step-like names whose numbers count nothing
     short: int = 0  # cells of most rows, where the last columns are settings of the first row
+    heads: tuple[tuple[str, ...], ...] = ()  # where later ones have other names: `names` has all
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -93,7 +94,10 @@ def read_table(file: BinaryIO, path: Path) -> Table:
     table = head_of(data)
     if table is not None and table.readable:
         table = replace(table, short=_short_width(table, data))
-        return replace(table, unordered=_find_unordered(table, data))
+        table = replace(table, unordered=_find_unordered(table, data))
+        heads = () if table.short else _heads(table, data)
+        all_names = dict.fromkeys(name for head in heads for name in head)
+        return replace(table, heads=heads, names=tuple(all_names) or table.names)
     columns = f" among the columns {', '.join(table.names[:12])}" if table else ""
     names = (*column_guess.PLAIN_STEPS[:1], *column_guess.ENVIRONMENT_STEPS[:2])
     raise UnreadableLog(
@@ -105,6 +109,25 @@ def read_table(file: BinaryIO, path: Path) -> Table:
 
 def _first_rows(table: Table, data: bytes) -> list[bytes]:
     return data[table.start :].split(b"\n", 10_000)[:-1]  # the last one may be cut
+
+
+def _heads(table: Table, data: bytes) -> tuple[tuple[str, ...], ...]:
+    """Return the first row of names and those below it that name other columns; else none.
+
+    A logger writes its names again where a value is new, and a resumed run above its own rows.
+    """
+    heads: dict[tuple[str, ...], None] = {table.names: None}
+    for raw in _first_rows(table, data):
+        text = raw.decode(errors="replace").strip()
+        if cell_number(text.partition(table.delimiter)[0].strip('"')) is not None:
+            continue
+        names, _ = _split(text, table.delimiter)
+        shared = len({*names} & {*table.names})
+        is_head = shared > 1 and 2 * shared >= min(len(names), len(table.names))
+        if is_head and _are_names(names):
+            heads[tuple(names)] = None
+    are_unique = all(len({*head}) == len(head) for head in heads)
+    return tuple(heads) if len(heads) > 1 and are_unique else ()
 
 
 def _short_width(table: Table, data: bytes) -> int:
