@@ -247,10 +247,10 @@ def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
         if len(likely) == 1:
             return {name: (key, []) for key, name in likely.items()}
         by_name, *other_algorithms = [*_keys_by_algorithm(names).values()] or [{}]
-        chosen = choose(by_name) if other_algorithms else {}
+        choices = choose(by_name) if other_algorithms else {}
         return {
             metric: (by_name[name], [keys[name] for keys in other_algorithms if name in keys])
-            for metric, (name, _) in chosen.items()
+            for metric, (name, _) in choices.items()
         }
     picked = {}
     for candidates in ranked.values():

@@ -234,11 +234,11 @@ def _training_starts(lines: Sequence[str], key: str, sizes: Sequence[int]) -> li
 
 def _counts_on(headings: Sequence[str]) -> bool:
     """Return True if a counter at the first row of each training grows."""
-    words = "epoch|iteration|generation|episode|game|round|cycle|stage|phase|level|task"
-    counter = re.compile(rf"\b({words})s?\b\W{{0,3}}(\d{{1,9}})", re.IGNORECASE)
-    counts = [{word.lower(): int(n) for word, n in counter.findall(text)} for text in headings]
+    units = "epoch|iteration|generation|episode|game|round|cycle|stage|phase|level|task"
+    counter = re.compile(rf"\b({units})s?\b\W{{0,3}}(\d{{1,9}})", re.IGNORECASE)
+    counts = [{unit.lower(): int(n) for unit, n in counter.findall(text)} for text in headings]
     common = set.intersection(*map(set, counts))
-    return any(all(a[word] < b[word] for a, b in pairwise(counts)) for word in common)
+    return any(all(a[unit] < b[unit] for a, b in pairwise(counts)) for unit in common)
 
 
 def _is_evaluation(heading: str) -> bool:
