@@ -413,6 +413,14 @@ def test_a_damaged_archive_is_refused_and_nothing_stays(tmp_path, suffix):
     assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
 
 
+def test_a_zip_whose_table_says_that_files_begin_before_it_is_refused(tmp_path):
+    bundle(plain(tmp_path / "run", steps=(50,)), tmp_path / "a.zip")
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    end = data.rindex(b"PK\x05\x06")  # the record that says where the table begins
+    data[end + 16 : end + 20] = (len(data) + 1000).to_bytes(4, "little")
+    refused(tmp_path, bytes(data), "its table of files is damaged")
+
+
 def test_one_with_a_file_that_is_not_as_announced(tmp_path):
     said = announced([("a", FILE), ("b", FILE)])
     one = ("run/bundle.json", said)

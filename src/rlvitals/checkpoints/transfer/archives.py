@@ -236,6 +236,8 @@ def _zip_members(file: IO[bytes]) -> Iterator[Member]:
                 zipfile.ZIP_DEFLATED,
             }:
                 raise ArchiveRefused(f"{entry.filename!r} is encrypted or packed in an unusual way")
+            if entry.header_offset < 0:
+                raise ArchiveRefused("its table of files is damaged")
             name = entry.orig_filename  # the stored name: `filename` ends at a zero byte
             yield Member(name, entry.file_size, partial(_zip_chunks, archive, entry))
 
