@@ -6,7 +6,7 @@ whole program in turns alone and recorded, a ratio of the CPU time of all thread
 The second leaves out what else the machine does; times the calls of a CPU second of the program it
 is the share that following the calls adds.
 
-    python benchmarks/capturing.py [STEPS]
+    python benchmarks/capturing.py [STEPS [PAIRS]]
 """
 
 import json
@@ -20,7 +20,7 @@ from pathlib import Path
 from rlvitals.capture import command
 
 PAIRS, WANTED = 5, 0.02  # runs of each kind; a share of the CPU time, at most
-TOTAL_STEPS = int(next(iter(sys.argv[1:]), 20_480))  # environment steps
+TOTAL_STEPS = 20_480  # environment steps
 BLOCKS, CALLS = 30, 200  # of `add_scalar`
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 END = "\n    import json\n    print(json.dumps([time.process_time(), calls]))\n"
@@ -47,10 +47,10 @@ print(json.dumps([min(seconds) for seconds in zip(*times)]))
 """
 
 
-def program() -> str:
+def program(steps: int) -> str:
     """Return the training, which prints its CPU seconds and its calls of `add_scalar`."""
     text = (TESTS / "integrations" / "cleanrl_style.py").read_text()
-    text = text.replace("total_timesteps = 1024", f"total_timesteps = {TOTAL_STEPS}")
+    text = text.replace("total_timesteps = 1024", f"total_timesteps = {steps}")
     line = "from torch.utils.tensorboard import SummaryWriter\n"
     return text.replace(line, line + COUNTER) + END
 
@@ -73,14 +73,14 @@ def run(text: str, *, records: bool) -> list[float]:
         return [float(number) for number in json.loads(output.stdout)]
 
 
-def main() -> list[str]:
+def main(steps: int = TOTAL_STEPS, pairs: int = PAIRS) -> list[str]:
     """Run the pairs and the calls; return the table's rows."""
     ratios, alone_seconds, call_count = [], [], 0.0
-    for pair in range(PAIRS):
+    for pair in range(pairs):
         order = (False, True) if pair % 2 else (True, False)
         seconds = {}
         for records in order:
-            seconds[records], call_count = run(program(), records=records)
+            seconds[records], call_count = run(program(steps), records=records)
         ratios.append(seconds[True] / seconds[False])
         alone_seconds.append(seconds[False])
         print(f"{seconds[False]:.2f} s alone, {seconds[True]:.2f} s recorded", flush=True)
@@ -93,11 +93,11 @@ def main() -> list[str]:
         "| PPO | CPU s alone | recorded, times | `add_scalar` | recorded | its share |",
         "| --- | --- | --- | --- | --- | --- |",
         f"| wanted | | < {1 + WANTED:.2f} | | | < {WANTED:.0%} |",
-        f"| {TOTAL_STEPS:,} steps, {PAIRS} pairs | {second:.1f} | {ratio} | {call} |",
+        f"| {steps:,} steps, {pairs} pairs | {second:.1f} | {ratio} | {call} |",
     ]
     print(*rows, sep="\n")
     return rows
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rlvitals.signals.spread import median, noise_sd, robust_sd
+from rlvitals.signals.spread import difference_sd, median, noise_sd, robust_sd
 
 pytestmark = pytest.mark.filterwarnings("error")
 VALUES = arrays(np.float64, st.integers(3, 60), elements=st.floats(-1e6, 1e6))
@@ -36,6 +36,13 @@ def test_noise_is_blind_to_trend_and_outliers(noise):
     x[::100] += 1000
     assert noise_sd(x) == pytest.approx(1, rel=0.1)
     assert noise_sd(np.arange(50.0)) == pytest.approx(0, abs=1e-12)
+
+
+def test_differences_count_games_that_are_won_or_lost_and_do_not_overflow():
+    games = np.tile([1.0, -1.0, -1.0, 1.0], 500)  # each second difference is 0
+    assert difference_sd(games) == pytest.approx(1.0, rel=0.01)
+    assert difference_sd(1e308 * games) == pytest.approx(1e308, rel=0.01)
+    assert difference_sd(np.zeros(9)) == 0.0
 
 
 @pytest.mark.parametrize(("spread", "least"), [(median, 1), (robust_sd, 2), (noise_sd, 3)])

@@ -165,8 +165,11 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     # Of a file: reward_log.csv. A logarithm has the word in front.
     terms = _terms(re.sub(r"[_ -]logs?\Z", "", key, flags=re.IGNORECASE))
     # A number identifies an agent or an environment ("0_reward"), unless it is a window's.
-    windows = {"last", "avg", "average", "mean", "running", "moving", "rolling", "smoothed", "ma"}
-    if re.search(r"(?<![A-Za-z])\d", key) and not terms & (windows | {"window"}):
+    windows = {
+        *("last", "avg", "average", "mean", "running", "moving", "rolling", "smoothed"),
+        *("ma", "window"),
+    }
+    if re.search(r"(?<![A-Za-z])\d", key) and terms.isdisjoint(windows):
         return None
     terms -= NOISE_WORDS
     if "/" in key:  # what holds the key: "training_progress/episode_rewards"

@@ -36,7 +36,8 @@ PROFILE_OF_FRAMEWORK = {
     ),
     "trl-dpo": Profile.SUPERVISED,
     "dpo-reference": Profile.SUPERVISED,
-    **dict.fromkeys(("tinker-distillation", "tinker-dpo"), Profile.SUPERVISED),
+    "tinker-distillation": Profile.SUPERVISED,
+    "tinker-dpo": Profile.SUPERVISED,
 }
 # Trainers of language models: with a critic or without one, and some of them supervised too.
 LANGUAGE_FRAMEWORKS = frozenset(

@@ -135,10 +135,15 @@ def _parse_sample(sample: bytes) -> _State:
     page = Page(state.shared)
     text = sample.decode(errors="replace")
     for number, line in enumerate(text.replace("\r", "\n").split("\n")):
-        for piece in record_pieces(line):
-            if piece and not piece.isspace():  # as `Pieces` gives them
-                _take(state, page, piece, number)
+        _take_line(state, page, line, number)
     return state
+
+
+def _take_line(state: _State, page: Page, line: str, number: int) -> None:
+    """Take the pieces of a line, as `Pieces` gives them."""
+    for piece in record_pieces(line):
+        if piece and not piece.isspace():
+            _take(state, page, piece, number)
 
 
 def _speaks(state: _State) -> bool:
@@ -221,9 +226,7 @@ def _training_starts(lines: Sequence[str], key: str, sizes: Sequence[int]) -> li
     starts: list[tuple[int, int]] = []
     last, points = -1, 0
     for number, line in enumerate(lines):
-        for piece in record_pieces(line):
-            if piece and not piece.isspace():
-                _take(state, page, piece, number)
+        _take_line(state, page, line, number)
         total = sum(map(page.columns.count, page.columns.keys()))
         if total != points:
             while len(starts) < len(bounds) and page.columns.count(key) > bounds[len(starts)]:

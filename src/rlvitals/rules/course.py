@@ -43,7 +43,7 @@ from rlvitals.signals.outcome_course import (
     is_back,
     late_loss,
 )
-from rlvitals.signals.spread import median, noise_sd
+from rlvitals.signals.spread import difference_sd, median, noise_sd
 from rlvitals.types import Series, Trace
 
 MIN_LOSS_SDS = 7.0  # sd from point to point: see `is_clear_loss`
@@ -80,7 +80,7 @@ def is_clear_loss(name: str, values: Array, course: Course) -> bool:
     end = values[-COURSE_END_BLOCKS * course.width :]
     drop = (median(peak_values) or 0.0) - (median(end) or 0.0)
     # Games are won or lost: the median of such differences says nothing of their scatter.
-    scatter = float(np.diff(clip_extremes(values)).std()) / 2**0.5
+    scatter = difference_sd(clip_extremes(values))
     noise = max(noise_sd(values) or 0.0, float(np.finfo(np.float64).tiny))
     return drop >= max(MIN_LOSS_SDS * noise, CLEAR_GAIN_SD * scatter)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from rlvitals.signals.finite import FLOAT_ROUNDING, Array, clip_extremes, finite, scale_to_unit
 from rlvitals.signals.rolling import block_means
-from rlvitals.signals.spread import noise_sd
+from rlvitals.signals.spread import difference_sd, noise_sd
 
 MIN_CURVE_POINTS = 8
 SHAPE = (
@@ -36,7 +36,7 @@ def curve_shape(values: Array) -> Array | None:
     first, last, best = float(levels[0]), float(levels[-1]), float(levels.max())
     width = float(np.ptp(levels))
     rows, columns = np.triu_indices(blocks.size, 1)
-    noise = noise_sd(x) or float(np.diff(x).std()) / math.sqrt(2)
+    noise = noise_sd(x) or difference_sd(x)
     return np.array(
         [
             (last - first) / sd,

@@ -53,6 +53,16 @@ def noise_sd(values: Array, *, order: int = 1) -> float | None:
     return unscale(_spread(steps - _middle(steps)) / wider, exponent)
 
 
+def difference_sd(values: Array) -> float:
+    """Return the standard deviation of finite values [n], n >= 2, by those between neighbours.
+
+    Unlike `noise_sd` it counts each difference in full: of values that are one of two the median
+    difference is 0 or one of them.
+    """
+    unit, exponent = scale_to_unit(values)
+    return unscale(float(np.diff(unit).std()) / math.sqrt(2), exponent)
+
+
 def _spread(deviations: Array) -> float:
     around = np.abs(deviations)
     if (estimate := NORMAL_MAD * _middle(around)) > 0:

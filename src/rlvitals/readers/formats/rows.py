@@ -90,6 +90,7 @@ class Rows:
         """
         self.width, self._short = width, short
         self._heads: list[list[str]] = []
+        self._columns: list[str] = []  # the names of all heads
         self.head = 0
         self._delimiter = delimiter
         self.refused = refused or Refusals()
@@ -103,6 +104,7 @@ class Rows:
         A row then has a field for each name of all of them.
         """
         self._heads, self.head = [list(names) for names in heads], head
+        self._columns = list(dict.fromkeys(chain(*heads)))
 
     @property
     def last_text(self) -> str:
@@ -146,8 +148,8 @@ class Rows:
         self.width = self.width or len(fields)
         if len(fields) == self._short:
             fields += [""] * (self.width - len(fields))
-        if self._heads and [field.strip() for field in fields] in self._heads:
-            self.head = self._heads.index([field.strip() for field in fields])
+        if self._heads and (names := [field.strip() for field in fields]) in self._heads:
+            self.head = self._heads.index(names)
             return
         width = len(self._heads[self.head]) if self._heads else self.width
         if len(fields) != width:
@@ -156,7 +158,7 @@ class Rows:
             return
         if self._heads:
             cells = dict(zip(self._heads[self.head], fields, strict=True))
-            fields = [cells.get(name, "") for name in dict.fromkeys(chain(*self._heads))]
+            fields = [cells.get(name, "") for name in self._columns]
         yield Row(lines[0].number, fields)
 
     def _fits(self, line: Line) -> bool:

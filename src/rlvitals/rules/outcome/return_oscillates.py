@@ -45,6 +45,7 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
 from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_course import CLEAR_GAIN_SD, Course, course_of, falls, is_back
+from rlvitals.signals.spread import difference_sd
 from rlvitals.types import Series, Trace
 
 OSCILLATION_PERSISTENCE = persistence("return-oscillates")
@@ -77,7 +78,7 @@ def check(trace: Trace) -> Answer:
     smooth_count = falls(smooth) if float(np.ptp(smooth.blocks)) > material else 0
     down = down and smooth_count >= MIN_RETURN_FALLS.on(trace)
     # Wherever it ends, what swings so often that nobody can tell a gain was never kept.
-    error = float(np.diff(series.values).std()) / (2 * course.width) ** 0.5  # of a block's mean
+    error = difference_sd(series.values) / course.width**0.5  # of a block's mean
     wild_count = falls(course, CLEAR_GAIN_SD * max(error, course.noise))
     wild = (
         min(wild_count, smooth_count) >= MIN_WILD_FALLS and verdict_trend(trace).state == "unknown"
