@@ -1,7 +1,8 @@
 """Measure the CPU time that `rlvitals run` adds to the program it records.
 
 The program is PPO on CartPole in CleanRL's style with torch's SummaryWriter. Two measures: the
-whole program in turns alone and recorded, a ratio of the CPU time of all threads for each pair; and
+whole program alone and recorded at the same time, each on a core of its own and then on the other's,
+so that neither a core nor the hour favours one of them, a ratio of the CPU time of all threads; and
 `add_scalar` itself, recorded and not, in blocks that take turns in one process, the least of each.
 The second leaves out what else the machine does; times the calls of a CPU second of the program it
 is the share that following the calls adds.
@@ -10,6 +11,7 @@ is the share that following the calls adds.
 """
 
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -19,7 +21,7 @@ from pathlib import Path
 
 from rlvitals.capture import command
 
-PAIRS, WANTED = 5, 0.02  # runs of each kind; a share of the CPU time, at most
+PAIRS, WANTED = 10, 0.02  # runs at the same time; a share of the CPU time, at most
 TOTAL_STEPS = 20_480  # environment steps
 BLOCKS, CALLS = 30, 200  # of `add_scalar`
 TESTS = Path(__file__).resolve().parents[1] / "tests"
@@ -55,39 +57,63 @@ def program(steps: int) -> str:
     return text.replace(line, line + COUNTER) + END
 
 
-def run(text: str, *, records: bool) -> list[float]:
-    """Run a program; return the numbers that it prints."""
+def start(text: str, folder: Path, *, records: bool, core: int) -> subprocess.Popen[bytes]:
+    """Start a program in a new folder, on one core."""
+    folder.mkdir()
+    (folder / "ppo.py").write_text(text)
+    settings = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
+    environ = os.environ | settings
+    if records:
+        (folder / "claims").mkdir()
+        environ = command.environment("beside", folder / "rec", folder / "claims", environ)
+    words = ["taskset", "--cpu-list", str(core), sys.executable, "ppo.py", "run"]
+    return subprocess.Popen(words, cwd=folder, env=environ, stdout=subprocess.PIPE)
 
+
+def finish(program: subprocess.Popen[bytes], folder: Path, *, records: bool) -> list[float]:
+    """Return the numbers that a program prints."""
+    output = program.communicate()[0]
+    if program.returncode:
+        raise RuntimeError(f"the program ended with {program.returncode}")
+    if records != (folder / "rec" / "run.json").exists():
+        raise RuntimeError("recorded where it should not be, or the other way")
+    return [float(number) for number in json.loads(output)]
+
+
+def run_pair(text: str, core: int) -> tuple[float, float, float]:
+    """Run a program alone on `core` of 0 and 1 and recorded on the other, at the same time.
+
+    Return the CPU seconds of both and the calls of `add_scalar`.
+    """
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "ppo.py").write_text(text)
-        settings = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
-        environ = os.environ | settings
-        if records:
-            (folder / "claims").mkdir()
-            environ = command.environment("beside", folder / "rec", folder / "claims", environ)
-        words = [sys.executable, "ppo.py", "run"]
-        output = subprocess.run(words, cwd=folder, env=environ, check=True, capture_output=True)
-        if records != (folder / "rec" / "run.json").exists():
-            raise RuntimeError("recorded where it should not be, or the other way")
-        return [float(number) for number in json.loads(output.stdout)]
+        folders = (Path(name) / "alone", Path(name) / "recorded")
+        alone = start(text, folders[0], records=False, core=core)
+        recorded = start(text, folders[1], records=True, core=1 - core)
+        seconds, _ = finish(alone, folders[0], records=False)
+        recorded_seconds, call_count = finish(recorded, folders[1], records=True)
+    return seconds, recorded_seconds, call_count
+
+
+def measure_calls() -> list[float]:
+    """Return the seconds of a call of `add_scalar`, alone and recorded."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "calls"
+        return finish(start(CALL_PROGRAM, folder, records=True, core=0), folder, records=True)
 
 
 def main(steps: int = TOTAL_STEPS, pairs: int = PAIRS) -> list[str]:
     """Run the pairs and the calls; return the table's rows."""
-    ratios, alone_seconds, call_count = [], [], 0.0
+    logs, alone_seconds, call_count = [], [], 0.0
     for pair in range(pairs):
-        order = (False, True) if pair % 2 else (True, False)
-        seconds = {}
-        for records in order:
-            seconds[records], call_count = run(program(steps), records=records)
-        ratios.append(seconds[True] / seconds[False])
-        alone_seconds.append(seconds[False])
-        print(f"{seconds[False]:.2f} s alone, {seconds[True]:.2f} s recorded", flush=True)
-    alone, recorded = run(CALL_PROGRAM, records=True)
+        seconds, recorded_seconds, call_count = run_pair(program(steps), pair % 2)
+        logs.append(math.log(recorded_seconds / seconds))
+        alone_seconds.append(seconds)
+        print(f"{seconds:.2f} s alone, {recorded_seconds:.2f} s recorded", flush=True)
+    alone, recorded = measure_calls()
     second = statistics.median(alone_seconds)
     share = (recorded - alone) * call_count / second
-    ratio = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+    error = statistics.stdev(logs) / math.sqrt(pairs) if pairs > 1 else math.nan
+    ratio = f"{math.exp(statistics.fmean(logs)):.3f} (standard error {error:.3f})"
     call = f"{alone * 1e6:.1f} us | {recorded * 1e6:.1f} us | {share:.1%} for {call_count:,.0f}"
     rows = [
         "| PPO | CPU s alone | recorded, times | `add_scalar` | recorded | its share |",
