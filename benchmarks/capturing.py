@@ -1,7 +1,7 @@
 """Measure the CPU time that `rlvitals run` adds to the program it records.
 
 The program is PPO on CartPole in CleanRL's style with torch's SummaryWriter. Two measures: the
-whole program alone and recorded at the same time, each on a core of its own and then on the other's,
+whole program alone and recorded at the same time, on two cores that are exchanged after each pair,
 so that neither a core nor the hour favours one of them, a ratio of the CPU time of all threads; and
 `add_scalar` itself, recorded and not, in blocks that take turns in one process, the least of each.
 The second leaves out what else the machine does; times the calls of a CPU second of the program it
