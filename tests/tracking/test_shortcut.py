@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from recording_checks import happened, notes, points, values
 
 import rlvitals
-from rlvitals.tracking import fastlog
+from rlvitals.tracking import fastlog, tensors
 from rlvitals.tracking import run as runs
 from rlvitals.tracking.row_batches import ROW_FIELDS, Batcher
 from rlvitals.tracking.warnings_log import Notes
@@ -37,6 +37,10 @@ LONG = 1000.0  # seconds between flushes: none comes by itself
 
 class Half(float):
     """A float of one's own."""
+
+
+class HalfArray(np.float64):
+    """A numpy scalar of one's own."""
 
 
 class Name(str):
@@ -57,7 +61,7 @@ class Direct:
     def __init__(self, limit=10**9):
         self.rows, self.calls, self.waits = [], [], 0
         made = fastlog.load_shortcut()
-        self.short = made(self.rows, limit, self.catch_up, self.method)
+        self.short = made(self.rows, limit, self.catch_up, self.method, tensors.NUMPY_SCALAR_TYPES)
         self.log = self.short.log
 
     def catch_up(self):
@@ -95,9 +99,11 @@ def test_a_run_logs_by_it_unless_it_is_strict_or_durable(tmp_path, monkeypatch):
 def test_plain_rows_are_taken_and_nothing_else():
     direct = Direct()
     taken = [SEVERAL, {"a": math.nan}, {"a": -1}, {"a": 2**70}, {"a": -0.0}, {"b": -1.0, "a": 1}]
+    taken += [{"a": kind(1)} for kind in tensors.NUMPY_SCALAR_TYPES]
+    taken += [{"a": np.float32(0.1)}, {"a": np.uint64(2**64 - 1)}, {"a": np.float64("nan")}]
     for step, row in enumerate(taken):
         direct.log(step - 1, row)
-    refused = [{}, {"a": None}, {"a": "1"}, {"a": 10**400}, {"a": Half(1)}, {"a": np.float64(1)},
+    refused = [{}, {"a": None}, {"a": "1"}, {"a": 10**400}, {"a": Half(1)}, {"a": HalfArray(1)},
                {"a": 1j}, {1: 1.0}, {Name("a"): 1.0}, OrderedDict(a=1.0), {"a": {"b": 1.0}}, [], 1,
                None, {str(i): i for i in range(257)}]  # fmt: skip
     for row in refused:
@@ -276,7 +282,7 @@ def test_what_waiting_raises_is_raised_and_the_row_is_whole():
     def interrupted():
         raise KeyboardInterrupt
 
-    short = fastlog.load_shortcut()(direct.rows, 0, interrupted, direct.method)
+    short = fastlog.load_shortcut()(direct.rows, 0, interrupted, direct.method, ())
     short.log(1, SEVERAL)
     short.move()
     with pytest.raises(KeyboardInterrupt):
@@ -406,7 +412,7 @@ def test_without_memory_a_row_is_queued_whole_or_handed_on():
         import _testcapi
         from rlvitals.tracking.shortcut import FIELDS, Shortcut
         rows, calls, logged = [], [], 0
-        short = Shortcut(rows, 10**9, print, lambda *call: calls.append(call))
+        short = Shortcut(rows, 10**9, print, lambda *call: calls.append(call), ())
         for names in ({"a": 1.5}, {"b": 1.5, "c": 2.5}):
             for allowed in range(40):
                 _testcapi.set_nomemory(allowed, 0)
@@ -478,7 +484,7 @@ def test_another_interpreter_of_the_process_has_its_own():
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
             rows = []
-            short = module.Shortcut(rows, 100, print, print)
+            short = module.Shortcut(rows, 100, print, print, ())
             short.log(1, {{"x": 1.0}})
             short.move()
             assert rows[0] == 1

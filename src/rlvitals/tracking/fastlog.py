@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rlvitals.tracking import tensors
 from rlvitals.tracking.row_batches import ROW_FIELDS
 from rlvitals.tracking.writer_thread import WriterThread
 
@@ -35,6 +36,8 @@ def shortcut(method: Callable[..., None], pump: WriterThread) -> "Shortcut | Non
     )
     if shortcut_type is None:
         return None
-    fast_log = shortcut_type(pump.rows, pump.limit, pump.catch_up, method)
+    fast_log = shortcut_type(
+        pump.rows, pump.limit, pump.catch_up, method, tensors.NUMPY_SCALAR_TYPES
+    )
     pump.gather = fast_log.move
     return fast_log

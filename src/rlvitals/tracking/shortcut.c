@@ -45,6 +45,7 @@ typedef struct {
     Py_ssize_t limit;   /* items in the queue beyond which its reader is waited for */
     PyObject *catch_up; /* what waits for it */
     PyObject *method;   /* `Run.log` of the run */
+    PyObject *scalars;  /* a tuple of numpy's types of one number */
     int recent, next;   /* the layout that fitted last, and the one that is forgotten first */
     Layout layouts[LAYOUTS];
     int used; /* cells */
@@ -88,9 +89,29 @@ same(PyObject *name, PyObject *known)
     return name == known || (PyUnicode_CheckExact(name) && PyUnicode_Compare(name, known) == 0);
 }
 
+/* Write the number of a numpy scalar, of which no Python code runs. Returns -1 for others. Types
+ * are compared by address: a metaclass may hash and compare as it likes. */
+static int
+written_scalar(PyObject *scalars, PyObject *value, Cell *cell)
+{
+    Py_ssize_t i = 0, count = PyTuple_Size(scalars);
+
+    while (i < count && PyTuple_GetItem(scalars, i) != (PyObject *)Py_TYPE(value)) {
+        i++;
+    }
+    PyObject *number = i < count ? PyNumber_Float(value) : NULL;
+    if (number == NULL) {
+        PyErr_Clear();
+        return -1;
+    }
+    cell->number = PyFloat_AsDouble(number);
+    Py_DECREF(number);
+    return 0;
+}
+
 /* Write a row's numbers, if its names are the layout's, in order, and all values are plain. */
 static enum fit
-written(const Layout *layout, PyObject *metrics, Cell *cells)
+written(const Layout *layout, PyObject *scalars, PyObject *metrics, Cell *cells)
 {
     PyObject *name, *value;
     Py_ssize_t at = 0, i = 0;
@@ -109,7 +130,7 @@ written(const Layout *layout, PyObject *metrics, Cell *cells)
             if (cells[i].number == -1.0 && PyErr_Occurred()) { /* beyond float64 */
                 return REFUSED;
             }
-        } else {
+        } else if (written_scalar(scalars, value, &cells[i]) < 0) {
             return REFUSED;
         }
         i++;
@@ -164,14 +185,16 @@ buffered(Shortcut *self, PyObject *given, PyObject *metrics)
     }
     for (int i = 0; i < LAYOUTS && fit == OTHER_NAMES; i++) {
         at = (self->recent + i) % LAYOUTS;
-        fit = written(&self->layouts[at], metrics, self->buffer + self->used + HEADER);
+        fit = written(&self->layouts[at], self->scalars, metrics,
+                      self->buffer + self->used + HEADER);
     }
     if (fit == OTHER_NAMES) {
         at = learnt(self, metrics);
         if (at < 0) {
             return -1;
         }
-        fit = written(&self->layouts[at], metrics, self->buffer + HEADER); /* which is empty */
+        fit = written(&self->layouts[at], self->scalars, metrics,
+                      self->buffer + HEADER); /* which is empty */
     }
     if (fit != FITS || timespec_get(&now, TIME_UTC) != TIME_UTC) {
         return -1;
@@ -278,12 +301,12 @@ shortcut_reduce(PyObject *object, PyObject *Py_UNUSED(ignored))
 static PyObject *
 shortcut_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"rows", "limit", "catch_up", "method", NULL};
-    PyObject *rows, *catch_up, *method;
+    static char *names[] = {"rows", "limit", "catch_up", "method", "scalars", NULL};
+    PyObject *rows, *catch_up, *method, *scalars;
     Py_ssize_t limit;
 
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!nOO:Shortcut", names, &PyList_Type, &rows,
-                                     &limit, &catch_up, &method)) {
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!nOOO!:Shortcut", names, &PyList_Type, &rows,
+                                     &limit, &catch_up, &method, &PyTuple_Type, &scalars)) {
         return NULL;
     }
     Shortcut *self = (Shortcut *)PyType_GenericAlloc(type, 0); /* zeroed */
@@ -292,6 +315,7 @@ shortcut_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
         self->limit = limit;
         self->catch_up = Py_NewRef(catch_up);
         self->method = Py_NewRef(method);
+        self->scalars = Py_NewRef(scalars);
     }
     return (PyObject *)self;
 }
@@ -307,6 +331,7 @@ shortcut_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->rows);
     Py_VISIT(self->catch_up);
     Py_VISIT(self->method);
+    Py_VISIT(self->scalars);
     return 0; /* names are strings: no way back from them */
 }
 
@@ -320,6 +345,7 @@ shortcut_dealloc(PyObject *object)
     Py_XDECREF(self->rows);
     Py_XDECREF(self->catch_up);
     Py_XDECREF(self->method);
+    Py_XDECREF(self->scalars);
     for (int i = 0; i < LAYOUTS; i++) {
         Py_XDECREF(self->layouts[i].names);
         PyMem_Free(self->layouts[i].each);
