@@ -36,8 +36,7 @@ def shortcut(method: Callable[..., None], pump: WriterThread) -> "Shortcut | Non
     )
     if shortcut_type is None:
         return None
-    fast_log = shortcut_type(
-        pump.rows, pump.limit, pump.catch_up, method, tensors.NUMPY_SCALAR_TYPES
-    )
+    scalars = tuple(tensors.IMMUTABLE_TYPES - {float, int, bool})  # numpy's
+    fast_log = shortcut_type(pump.rows, pump.limit, pump.catch_up, method, scalars)
     pump.gather = fast_log.move
     return fast_log

@@ -15,12 +15,11 @@ from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.typed import INT64_RANGE
 from rlvitals.tracking import gpu_numbers
 
-NUMPY_SCALAR_TYPES = (
-    np.float64, np.float32, np.float16, np.int64, np.int32, np.int16, np.int8,
-    np.uint64, np.uint32, np.uint16, np.uint8, np.bool_,
-)  # fmt: skip
 # A dict of these alone can be kept as it is: none of them can change after the call.
-IMMUTABLE_TYPES = frozenset({float, int, bool, *NUMPY_SCALAR_TYPES})
+IMMUTABLE_TYPES = frozenset({
+    float, int, bool, np.float64, np.float32, np.float16, np.int64, np.int32, np.int16, np.int8,
+    np.uint64, np.uint32, np.uint16, np.uint8, np.bool_,
+})  # fmt: skip
 NAME_TYPES = frozenset({str})
 MAX_DICT_DEPTH = 16  # levels of nested dicts; deeper is a dict that holds itself
 MAX_ROW_NAMES = 1_000_000  # of a row: a mapping without end is cut there
