@@ -32,7 +32,6 @@ pytestmark = [
     pytest.mark.parametrize("way", ["compiled"], indirect=True),
 ]
 SEVERAL = {"loss": 0.5, "kl": 2, "done": True}
-NUMPY_SCALARS = tuple(tensors.IMMUTABLE_TYPES - {float, int, bool})
 LONG = 1000.0  # seconds between flushes: none comes by itself
 
 
@@ -62,7 +61,9 @@ class Direct:
     def __init__(self, limit=10**9):
         self.rows, self.calls, self.waits = [], [], 0
         made = fastlog.load_shortcut()
-        self.short = made(self.rows, limit, self.catch_up, self.method, NUMPY_SCALARS)
+        self.short = made(
+            self.rows, limit, self.catch_up, self.method, tuple(tensors.IMMUTABLE_TYPES)
+        )
         self.log = self.short.log
 
     def catch_up(self):
@@ -100,7 +101,7 @@ def test_a_run_logs_by_it_unless_it_is_strict_or_durable(tmp_path, monkeypatch):
 def test_plain_rows_are_taken_and_nothing_else():
     direct = Direct()
     taken = [SEVERAL, {"a": math.nan}, {"a": -1}, {"a": 2**70}, {"a": -0.0}, {"b": -1.0, "a": 1}]
-    taken += [{"a": kind(1)} for kind in NUMPY_SCALARS]
+    taken += [{"a": kind(1)} for kind in tensors.IMMUTABLE_TYPES]
     taken += [{"a": np.float32(0.1)}, {"a": np.uint64(2**64 - 1)}, {"a": np.float64("nan")}]
     for step, row in enumerate(taken):
         direct.log(step - 1, row)
@@ -501,8 +502,13 @@ def test_another_interpreter_of_the_process_has_its_own():
 def test_a_binary_of_other_rows_is_left_alone(monkeypatch):
     from rlvitals.tracking import shortcut
 
-    monkeypatch.setattr(shortcut, "FIELDS", ROW_FIELDS + 1)
-    assert fastlog.load_shortcut() is None
+    with monkeypatch.context() as other_build:
+        other_build.setattr(shortcut, "FIELDS", ROW_FIELDS + 1)
+        assert fastlog.load_shortcut() is None
+    with monkeypatch.context() as older_build:
+        older_build.delattr(shortcut, "ARGUMENTS")
+        assert fastlog.load_shortcut() is None
+    assert fastlog.load_shortcut() is not None
 
 
 def test_importing_and_starting_without_it(tmp_path):

@@ -24,7 +24,8 @@ def load_shortcut() -> "type[Shortcut] | None":
         from rlvitals.tracking import shortcut  # noqa: PLC0415 - may not be there
     except ImportError:
         return None
-    return shortcut.Shortcut if shortcut.FIELDS == ROW_FIELDS else None
+    is_current = getattr(shortcut, "ARGUMENTS", 4) == 5 and shortcut.FIELDS == ROW_FIELDS
+    return shortcut.Shortcut if is_current else None
 
 
 def shortcut(method: Callable[..., None], pump: WriterThread) -> "Shortcut | None":
@@ -36,7 +37,7 @@ def shortcut(method: Callable[..., None], pump: WriterThread) -> "Shortcut | Non
     )
     if shortcut_type is None:
         return None
-    scalars = tuple(tensors.IMMUTABLE_TYPES - {float, int, bool})  # numpy's
+    scalars = tuple(tensors.IMMUTABLE_TYPES)
     fast_log = shortcut_type(pump.rows, pump.limit, pump.catch_up, method, scalars)
     pump.gather = fast_log.move
     return fast_log

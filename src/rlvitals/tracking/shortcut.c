@@ -23,6 +23,7 @@
 #endif
 
 #define FIELDS 4     /* of a row in the queue: step, time, packed values, names; as in batches.py */
+#define ARGUMENTS 5  /* of Shortcut: an older build, which takes fewer, is not used */
 #define LAYOUTS 16   /* tuples of names that are remembered: loops log a few, in turns */
 #define WIDEST 256   /* numbers in a row: a wider one is worth the long way */
 #define CELLS 32768  /* of the buffer: 1 s of 20 numbers at 1 kHz and some more */
@@ -45,7 +46,7 @@ typedef struct {
     Py_ssize_t limit;   /* items in the queue beyond which its reader is waited for */
     PyObject *catch_up; /* what waits for it */
     PyObject *method;   /* `Run.log` of the run */
-    PyObject *scalars;  /* a tuple of numpy's types of one number */
+    PyObject *scalars;  /* a tuple of the types of one number, numpy's among them */
     int recent, next;   /* the layout that fitted last, and the one that is forgotten first */
     Layout layouts[LAYOUTS];
     int used; /* cells */
@@ -89,7 +90,7 @@ same(PyObject *name, PyObject *known)
     return name == known || (PyUnicode_CheckExact(name) && PyUnicode_Compare(name, known) == 0);
 }
 
-/* Write the number of a numpy scalar, of which no Python code runs. Returns -1 for others. Types
+/* Write the number of a numpy scalar, for which no Python code runs. Returns -1 for others. Types
  * are compared by address: a metaclass may hash and compare as it likes. */
 static int
 written_scalar(PyObject *scalars, PyObject *value, Cell *cell)
@@ -368,7 +369,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Shortcut(rows, limit, catch_up, method)\n--\n\nTakes a run's plain rows."},
+    {Py_tp_doc, "Shortcut(rows, limit, catch_up, method, scalars)\n--\n\nTakes a run's plain rows."},
     {Py_tp_new, shortcut_new},
     {Py_tp_methods, methods},
     {Py_tp_traverse, shortcut_traverse},
@@ -390,6 +391,7 @@ filled(PyObject *module)
     int failed = type == NULL || PyModule_AddObjectRef(module, "Shortcut", type) < 0;
 
     Py_XDECREF(type);
+    failed = failed || PyModule_AddIntConstant(module, "ARGUMENTS", ARGUMENTS) < 0;
     return failed ? -1 : PyModule_AddIntConstant(module, "FIELDS", FIELDS);
 }
 

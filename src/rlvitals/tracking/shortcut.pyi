@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+ARGUMENTS: int
 FIELDS: int
 
 class Shortcut:
