@@ -73,7 +73,7 @@ def fetch(address: Address, since_s: float | None = None, *, quiet: bool = False
     if address.kind == Source.FILES:
         from rlvitals.hosted import remote_files
 
-        remote_files.fetch(address.location, folder, _show_nothing if quiet else show)
+        remote_files.fetch(address.location, folder, (lambda *_: None) if quiet else show)
     elif address.kind == Source.MLFLOW:
         from rlvitals.hosted import mlflow_server
 
@@ -92,10 +92,6 @@ def cache_folder(address: Address) -> Path:
     digest = hashlib.sha256(f"{address.kind}:{plain}".encode()).hexdigest()[:12]
     name = re.sub(r"[^\w.=-]+", "_", plain.rstrip("/").rpartition("/")[2])[-80:].strip(".")
     return base / "rlvitals" / address.kind / digest / (name or "runs")
-
-
-def _show_nothing(count: int, total: int, name: str) -> None:
-    """Show no progress."""
 
 
 def show(count: int, total: int, name: str) -> None:

@@ -34,19 +34,16 @@ def actions(entropies: NDArray[np.float64]) -> Inferred | None:
         return None
     spread = math.exp(highest)
     # Entropy never exceeds ln(actions), but for rounding: the count is at or above `spread`.
-    count = max(math.ceil(math.exp(highest - _rounding(highest))), 2)
+    # A logged entropy may be rounded up: ln 4 is printed as 1.39.
+    place = 2 - math.floor(math.log10(highest))  # of the third digit: Stable-Baselines3 prints so
+    # At least 0.002 nats, of logs with more than three digits.
+    rounding = max(0.5 * 10.0**-place if round(highest, place) == highest else 0.0, 0.002)
+    count = max(math.ceil(math.exp(highest - rounding)), 2)
     # Relative: 1.98 to 2.00 actions were measured on CartPole. Beyond a quarter of an action, the
     # next count is nearly as likely.
     if count - spread > min(0.03 * count, 0.25):
         return None
     return Inferred(count, f"the first entropy, {highest:.3f} = ln {spread:.2f}")
-
-
-def _rounding(entropy: float) -> float:
-    """Return by how much a logged entropy may be rounded up, in nats: ln 4 is printed as 1.39."""
-    place = 2 - math.floor(math.log10(entropy))  # of the third digit: Stable-Baselines3 prints so
-    # At least 0.002 nats, of logs with more than three digits.
-    return max(0.5 * 10.0**-place if round(entropy, place) == entropy else 0.0, 0.002)
 
 
 def action_dim(entropies: NDArray[np.float64], stds: NDArray[np.float64]) -> Inferred | None:

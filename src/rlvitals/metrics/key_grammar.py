@@ -73,7 +73,13 @@ def name_keys(
     `names` are all keys of a log with the canonical name and the reduction that its `table` gives
     them. Each metric is named once, and none that the table has named.
     """
-    unnamed = [key for key, name in names.items() if name is None or _is_by_kind(*name)]
+    # Known by the kind of its number alone, as `own_numbers` says, and no count.
+    kinds = ("language/statistic/", "language/extreme/", "language/share/", "language/length/")
+    unnamed = [
+        key
+        for key, name in names.items()
+        if name is None or (name[1] in {"", "by its name"} and name[0].startswith(kinds))
+    ]
     if table is None or table is GENERIC:
         is_language = any((meaning(key) or "").startswith(grammar().language) for key in unnamed)
     else:
@@ -84,12 +90,6 @@ def name_keys(
         if metric is not None and metric not in used:
             used.add(metric)
             yield key, metric
-
-
-def _is_by_kind(name: str, how: str) -> bool:
-    """Return True if a key is known by the kind of its number alone, and this is no count."""
-    kinds = ("language/statistic/", "language/extreme/", "language/share/", "language/length/")
-    return how in {"", "by its name"} and name.startswith(kinds)  # as `own_numbers` says
 
 
 @lru_cache(maxsize=4096)

@@ -63,7 +63,16 @@ def infer(
     if declared is not None:
         return declared
     if language:
-        return _language(names, str(settings.get("algorithm", "")).lower())
+        estimator = str(settings.get("algorithm", "")).lower()
+        # Without a reward a run is supervised, unless it compares a sampler with the trainer, or
+        # logs what is clipped, or the loss of a policy or of a critic.
+        learner = ("policy/sampler_", "policy/clip_fraction", "policy/loss", "value/loss")
+        if not any(name.startswith((*REWARD_PREFIXES, *learner)) for name in names):
+            return Profile.SUPERVISED if "optimiser/loss" in names else Profile.UNKNOWN
+        # These advantage estimators need a critic; others compare the completions of a prompt.
+        if estimator in ("gae", "ppo") or (not estimator and not CRITIC_METRICS.isdisjoint(names)):
+            return Profile.RLHF_PPO
+        return Profile.GRPO
     keys = [m.key for m in measured.values()]
     if (inferred := _by_frameworks(names, keys, frameworks)) is not None:
         return inferred
@@ -110,21 +119,6 @@ def _by_frameworks(
         if grouped and not {"trl-grpo", "unsloth", "ms-swift"}.isdisjoint(frameworks)
         else None
     )
-
-
-def _language(names: Collection[str], estimator: str) -> Profile:
-    """Distinguish PPO by its critic: estimators without one compare a prompt's completions.
-
-    A run without a logged reward is supervised, unless it compares a sampler with the trainer, or
-    logs what is clipped, or the loss of a policy or of a critic.
-    """
-    learner = ("policy/sampler_", "policy/clip_fraction", "policy/loss", "value/loss")
-    if not any(name.startswith((*REWARD_PREFIXES, *learner)) for name in names):
-        return Profile.SUPERVISED if "optimiser/loss" in names else Profile.UNKNOWN
-    # These advantage estimators need a critic.
-    if estimator in ("gae", "ppo") or (not estimator and not CRITIC_METRICS.isdisjoint(names)):
-        return Profile.RLHF_PPO
-    return Profile.GRPO
 
 
 # Metrics that only one kind of run logs, the most specific first.

@@ -1,7 +1,7 @@
 """Gather what each rank of a run logged under one metric, thinned to some common steps."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,15 +80,8 @@ def _common_steps(steps_by_rank: Sequence[NDArray[np.int64]]) -> NDArray[np.int6
     """Return the steps that at least half of the ranks logged: most ranks share all of theirs."""
     distinct = {steps.tobytes(): np.unique(steps) for steps in steps_by_rank}
     counts = Counter(steps.tobytes() for steps in steps_by_rank)
-    weighted = _weights(distinct, counts)
+    weighted = [np.full(len(steps), float(counts[key])) for key, steps in distinct.items()]
     steps = np.concatenate([*distinct.values()])
     unique, inverse = np.unique(steps, return_inverse=True)
     votes = np.bincount(inverse, weights=np.concatenate([*weighted]), minlength=len(unique))
     return unique[2 * votes >= len(steps_by_rank)]
-
-
-def _weights(
-    distinct: Mapping[bytes, NDArray[np.int64]], counts: Counter[bytes]
-) -> Iterator[NDArray[np.float64]]:
-    for key, steps in distinct.items():
-        yield np.full(len(steps), float(counts[key]))

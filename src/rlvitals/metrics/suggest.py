@@ -19,8 +19,17 @@ def propose(key: str) -> str | None:
         _short_name(m.name): m.name for m in CATALOGUE if m.kind != "setting" and not m.family
     }
     close = get_close_matches(_short_name(key), by_name, n=5, cutoff=0.7)
+    # A key has every word of a metric's name: train_step is no train_loss.
+    key_words = _short_name(key).split("_")
     return next(
-        (by_name[candidate] for candidate in close if _has_words(_short_name(key), candidate)), None
+        (
+            by_name[candidate]
+            for candidate in close
+            if all(
+                get_close_matches(term, key_words, n=1, cutoff=0.8) for term in candidate.split("_")
+            )
+        ),
+        None,
     )
 
 
@@ -56,12 +65,4 @@ def _short_name(key: str) -> str:
         if segments[-1]
         in {"max", "min", "mean", "avg", "std", "step", "steps", "time", "value", "total"}
         else segments[-1:]
-    )
-
-
-def _has_words(key: str, name: str) -> bool:
-    """Return True if a key has every word of a metric's name: train_step is no train_loss."""
-    key_words = key.split("_")
-    return all(
-        get_close_matches(name_word, key_words, n=1, cutoff=0.8) for name_word in name.split("_")
     )

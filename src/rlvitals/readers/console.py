@@ -49,7 +49,10 @@ def claims(path: Path, head: bytes) -> bool:
     if (
         path.suffix.lower() not in CONSOLE_SUFFIXES
         or b"\x00" in head
-        or (head.lstrip().startswith((b'{"', b"[{", b"{\n", b"{}")) and not _is_stream(head))
+        or (
+            head.lstrip().startswith((b'{"', b"[{", b"{\n", b"{}"))
+            and not head.startswith(STREAM_RECORDS[0].encode())
+        )
     ):
         return False
     state = _parse_sample(head)
@@ -58,10 +61,6 @@ def claims(path: Path, head: bytes) -> bool:
     if len(head) >= HEAD_BYTES:
         state = _parse_sample(_tail(path))
     return _speaks(state) or (state.end.failed and _is_of_a_run(path))
-
-
-def _is_stream(head: bytes) -> bool:
-    return head.startswith(STREAM_RECORDS[0].encode())
 
 
 def claims_single(path: Path, head: bytes) -> bool:

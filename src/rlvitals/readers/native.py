@@ -100,6 +100,9 @@ def _build_log(
     main = reader.main_rank(contents.parts)
     newest = max((attempt.number for attempt in run_info.attempts), default=1)
     noted = exit_reason.read(path.parent, ends, newest)
+    # The last attempt is judged first.
+    last = max((attempt for attempt, _ in contents.cursor.files), default=0)
+    ranks = {rank for attempt, rank in contents.cursor.files if attempt == last}
     return Log(
         "rlvitals",
         series,
@@ -114,15 +117,8 @@ def _build_log(
         attempts=newest,
         framework=run_info.framework,
         step_unit=str(run_info.more.get("step_unit") or "steps"),
-        ranks=_last_ranks(contents.cursor, main),
+        ranks=(main, *sorted(ranks - {main})) if len(ranks) > 1 else (),
     )
-
-
-def _last_ranks(cursor: RunCursor, main: int) -> tuple[int, ...]:
-    """Return the ranks of the last attempt, the one that is judged first; () for a single rank."""
-    last = max((attempt for attempt, _ in cursor.files), default=0)
-    ranks = {rank for attempt, rank in cursor.files if attempt == last}
-    return (main, *sorted(ranks - {main})) if len(ranks) > 1 else ()
 
 
 def _read_info(path: Path) -> tuple[About, tuple[str, ...]]:
@@ -212,7 +208,8 @@ def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
         yield REPLACED_NOTE
     yield from contents.notes
     for part in contents.parts:
-        yield from _damage(f"{BLOCKS_FOLDER}/{_name(part)}", part.scan.damage, part.scan.torn)
+        name = part.file.path.name if part.file.packed is None else part.file.packed.name
+        yield from _damage(f"{BLOCKS_FOLDER}/{name}", part.scan.damage, part.scan.torn)
     yield from _thinning_notes(contents.parts)
     yield from _attempts([part for part in contents.parts if part.file.rank == main])
     other_ranks = sorted({part.file.rank for part in contents.parts} - {main})
@@ -223,7 +220,13 @@ def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
             else f"ranks {other_ranks[0]} to {other_ranks[-1]}"
         )
         yield f"rank {main} is judged; what {ranks} logged stands under rank/<n>/"
-    yield from _recorder_notes(contents.events)
+    counts: dict[str, int] = {}  # of what the recorder noted, the newest of each text
+    for event in contents.events:
+        count = event.facts.get("count", 1)
+        if event.kind == "note" and isinstance(count, int):
+            counts[str(event.facts.get("text", ""))] = count
+    for text, count in counts.items():
+        yield f"{RECORDER_NOTE_PREFIX}{text}" + (f" ({count:,} times)" if count > 1 else "")
     if run_info.attempts and not contents.parts:
         yield "nothing was logged yet"
 
@@ -256,21 +259,6 @@ def _attempts(parts: Iterable[RankScan]) -> Iterator[str]:
         if last is not None and is_start and first > last:
             yield f"attempt {part.file.attempt} goes on at step {first:,}"
         last = highest
-
-
-def _recorder_notes(happened: Iterable[Event]) -> Iterator[str]:
-    """Repeat what the recorder noted: the newest count of each text."""
-    counts: dict[str, int] = {}
-    for event in happened:
-        count = event.facts.get("count", 1)
-        if event.kind == "note" and isinstance(count, int):
-            counts[str(event.facts.get("text", ""))] = count
-    for text, count in counts.items():
-        yield f"{RECORDER_NOTE_PREFIX}{text}" + (f" ({count:,} times)" if count > 1 else "")
-
-
-def _name(part: RankScan) -> str:
-    return part.file.path.name if part.file.packed is None else part.file.packed.name
 
 
 def _damage(name: str, damage: tuple[Damage, ...], torn: int) -> Iterator[str]:

@@ -212,7 +212,13 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     if not logs and (is_training or has_failed):
         logs = [replace(log, ending=None) for log in console.read_trainings(text, printed)]
     if logs:
-        logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(states))
+        progress = states[-1].progress if states else None
+        logs[-1] = _add_ending(
+            logs[-1],
+            cell,
+            printed.ending,
+            is_complete=progress is not None and progress[0] >= progress[1],
+        )
     return [Training(cell.number, log) for log in logs]
 
 
@@ -323,12 +329,6 @@ def _key(name: str) -> str:
     return f"eval_{key.lower().replace(' ', '_')}" if key[:1].isupper() else key
 
 
-def _is_complete(states: Sequence[HtmlTable]) -> bool:
-    """Return True if the bar of the last training is full."""
-    progress = states[-1].progress if states else None
-    return progress is not None and progress[0] >= progress[1]
-
-
 def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bool) -> Log:
     """Add what ended the cell: its error, else what was printed of an end."""
     error = _failure(cell)
@@ -354,20 +354,16 @@ def _of_frames(path: Path, cell: Cell) -> list[Training]:
     trainings = []
     for output in cell.outputs:
         for table in tables(output.html):
-            text = _pipe_table(table)
+            # The dialect of pasted tables reads it.
+            rows = [table.names, *table.rows]
+            width = len(table.names) - (1 if table.names[:1] == [""] else 0)
+            lines = (" | ".join(cell.replace("|", " ") for cell in row[-width:]) for row in rows)
+            text = "\n".join(f"| {line} |" for line in lines) if width > 1 else ""
             log, _ = console.read_text(text, str(path))
             rises = all((np.diff(series.steps) > 0).all() for series in log.series.values())
             if rises and _rows(log) >= MIN_PRINTED_ROWS and not _evaluates(cell.source):
                 trainings.append(Training(cell.number, log))
     return trainings
-
-
-def _pipe_table(table: HtmlTable) -> str:
-    """Return a table as text, which the dialect of pasted tables reads."""
-    rows = [table.names, *table.rows]
-    width = len(table.names) - (1 if table.names[:1] == [""] else 0)
-    lines = (" | ".join(cell.replace("|", " ") for cell in row[-width:]) for row in rows)
-    return "\n".join(f"| {line} |" for line in lines) if width > 1 else ""
 
 
 def _failures(path: Path, cell: Cell, last: int) -> list[Training]:

@@ -154,7 +154,14 @@ class _Reading:
         self._restarts, self._ends = resume.restarts, resume.ends
         self.rows, self.step = resume.rows, resume.step
         self._table, self._refused = table, refused
-        self._keys = _unique_keys(table.names)
+        # A name's second column says which one it is.
+        keys: list[str] = []
+        used: set[str] = set()
+        for number, name in enumerate(table.names, 1):
+            key = name if name and name not in used else f"{name or 'column'} ({number})"
+            used.add(key)
+            keys.append(key)
+        self._keys = keys
         self._time = column_guess.time_key(table.names)
         # Of each column of text, two texts at most.
         self._texts = {key: set(texts) for key, texts in resume.texts.items()}
@@ -188,7 +195,8 @@ class _Reading:
         self.rows += 1
         step = self._step(cells)
         if step is None:
-            self._refused.add(row.line, self._describe_refusal(cells))
+            step_name = self.step or self._table.steps[0]
+            self._refused.add(row.line, f"holds {cells[step_name][:40]!r} as `{step_name}`")
             return
         if self._run.attempt is not None and not self._is_of_attempt(step):
             return
@@ -234,10 +242,6 @@ class _Reading:
             return to_step(cell_number(cells[self.step]))
         return None if self.step is None else self.rows
 
-    def _describe_refusal(self, cells: dict[str, str]) -> str:
-        name = self.step or self._table.steps[0]
-        return f"holds {cells[name][:40]!r} as `{name}`"
-
     def settings(self) -> dict[str, Setting]:
         """Return the columns of text that never change."""
         return {
@@ -269,17 +273,6 @@ def _parse_cell(cell: str) -> float | None:
         return parse_number(cell)
     except ValueError:
         return parse_number(PRINTED_TENSOR.sub(r"\1", cell))
-
-
-def _unique_keys(names: tuple[str, ...]) -> list[str]:
-    """Return a key for each column: a name's second column says which one it is."""
-    keys: list[str] = []
-    used: set[str] = set()
-    for number, name in enumerate(names, 1):
-        key = name if name and name not in used else f"{name or 'column'} ({number})"
-        used.add(key)
-        keys.append(key)
-    return keys
 
 
 READER = Reader(

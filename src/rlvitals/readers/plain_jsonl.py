@@ -113,15 +113,11 @@ def _probe(head: bytes) -> list[dict[str, object]]:
     lines = [line for line in text.split("\n")[:MAX_PROBED_OBJECTS] if not line.isspace()]
     objects = [item for line in lines if line and (item := parse_object(line)) is not None]
     if not objects and len(lines) == 1 and lines[0].lstrip().startswith("{"):
-        objects = [_parse_start(lines[0])]  # a first line longer than the head
+        content: dict[str, object] = {}
+        with contextlib.suppress(CutShortError):
+            content.update(members(lines[0]))
+        objects = [content]  # a first line longer than the head
     return objects
-
-
-def _parse_start(text: str) -> dict[str, object]:
-    content: dict[str, object] = {}
-    with contextlib.suppress(CutShortError):
-        content.update(members(text))
-    return content
 
 
 def _unwrap(item: dict[str, object]) -> dict[str, object]:

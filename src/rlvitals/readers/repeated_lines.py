@@ -210,7 +210,14 @@ def read_text(text: str, location: str, min_lines: int = 10) -> Log | None:
     unit = column_guess.step_unit(counter.step) if counter.step else "rows"
     values: dict[tuple[str, int], list[float]] = defaultdict(list)
     for kind in (main, *(k for k in kinds if k is not main and k is not counter)):
-        row_indices = _row_indices(kind.lines, counter.lines)
+        # A line belongs to the last row before it, or to the next one if lines stand above rows.
+        is_above = bool(kind.lines and kind.lines[0] < counter.lines[0])
+        indices = (
+            np.searchsorted(counter.lines, np.array(kind.lines) - is_above, side="right")
+            - 1
+            + is_above
+        )
+        row_indices = [min(int(index), len(counter.lines) - 1) for index in indices]
         for name in kind.names:
             if name == counter.step or (kind is not main and name in main.names):
                 continue
@@ -242,16 +249,6 @@ def _plain_texts(lines: Iterable[str]) -> list[str]:
     texts = (console_text.message(console_text.plain(line)) for line in lines)
     texts = (re.sub(r"\d[\d_:.-]{5,}", "", text) for text in texts)
     return [text for text in texts if re.search(r"[^\W\d_]", text)]
-
-
-def _row_indices(lines: Sequence[int], row_lines: Sequence[int]) -> list[int]:
-    """Return the row, of those at `row_lines`, that each of other lines belongs to.
-
-    The last row before a line; where the lines begin before the first row, the next one.
-    """
-    is_above = bool(lines and lines[0] < row_lines[0])
-    indices = np.searchsorted(row_lines, np.array(lines) - is_above, side="right") - 1 + is_above
-    return [min(int(index), len(row_lines) - 1) for index in indices]
 
 
 READER = Reader(

@@ -78,8 +78,15 @@ class Episodes:
         """Add one line, whichever kind it is."""
         if not line.text or line.text.isspace():
             return
-        if line.text.startswith("#"):
-            self._head(line)
+        if line.text.startswith("#"):  # an attempt: a process that wrote its own header
+            header = parse_object(line.text[1:])
+            if header is None:
+                self.rows.add(line.number, "is not a monitor header")
+                header = {}
+            started = json_number(header.get("t_start"))
+            self._seam(line.number, NAN if started is None else started)
+            if isinstance(header.get("env_id"), str):
+                self.settings["env_id"] = str(header["env_id"])
             return
         try:
             (fields,) = csv.reader([line.text])
@@ -94,17 +101,6 @@ class Episodes:
             self.rows.add(line.number, reason)
         else:
             self._episode(Row(line.number, fields))
-
-    def _head(self, line: Line) -> None:
-        """Start an attempt: a process that wrote its own header."""
-        header = parse_object(line.text[1:])
-        if header is None:
-            self.rows.add(line.number, "is not a monitor header")
-            header = {}
-        started = json_number(header.get("t_start"))
-        self._seam(line.number, NAN if started is None else started)
-        if isinstance(header.get("env_id"), str):
-            self.settings["env_id"] = str(header["env_id"])
 
     def _seam(self, line: int, started: float) -> None:
         state = self.now

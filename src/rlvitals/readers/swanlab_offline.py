@@ -126,7 +126,14 @@ class _Run:
         if not isinstance(data, dict):
             raise Malformed
         if kind == "Scalar":
-            self._old_scalar(data)
+            metric = data.get("metric")
+            point = metric if isinstance(metric, Mapping) else {}
+            step, value = to_step(json_number(data.get("step"))), json_number(point.get("data"))
+            if step is None or value is None:
+                raise Malformed
+            time = point.get("create_time")
+            time_s = seconds(time) if isinstance(time, str) else None
+            self.columns.add(str(data.get("key")), step, value, NAN if time_s is None else time_s)
         elif kind == "Media":
             self._media.add(str(data.get("key")))
         elif kind == "Project":
@@ -142,16 +149,6 @@ class _Run:
     def _tell(self, name: str, text: object) -> None:
         if isinstance(text, str) and text:
             self.about[f"swanlab/{name}"] = text
-
-    def _old_scalar(self, data: Mapping[str, object]) -> None:
-        metric = data.get("metric")
-        point = metric if isinstance(metric, Mapping) else {}
-        step, value = to_step(json_number(data.get("step"))), json_number(point.get("data"))
-        if step is None or value is None:
-            raise Malformed
-        time = point.get("create_time")
-        time_s = seconds(time) if isinstance(time, str) else None
-        self.columns.add(str(data.get("key")), step, value, NAN if time_s is None else time_s)
 
     def notes(self) -> list[str]:
         """Return notes for the user."""

@@ -45,7 +45,12 @@ def selections(
             if len(row) == len(names)]  # fmt: skip
     if by_cell := _by_cells(names, steps, rows):
         return by_cell
-    return _attempts(names, steps, rows)
+    if not steps:
+        return {}
+    # An attempt begins where the step column starts again from its first number.
+    place = names.index(steps[0])
+    sizes = attempt_sizes([n for row in rows if (n := _number(row[place])) is not None])
+    return {f"attempt {i + 1}": Selection(attempt=i) for i in range(len(sizes))}
 
 
 def _by_columns(names: Sequence[str]) -> dict[str, Selection]:
@@ -132,17 +137,6 @@ def _by_cells(
 
 def _run_name(column: str, cell: str) -> str:
     return f"{column} {cell}" if _number(cell) is not None or not cell else cell.replace("/", "_")
-
-
-def _attempts(
-    names: Sequence[str], steps: Sequence[str], rows: Sequence[Sequence[str]]
-) -> dict[str, Selection]:
-    """Return a run for each time that the step column starts again from its first number."""
-    if not steps:
-        return {}
-    place = names.index(steps[0])
-    sizes = attempt_sizes([n for row in rows if (n := _number(row[place])) is not None])
-    return {f"attempt {i + 1}": Selection(attempt=i) for i in range(len(sizes))}
 
 
 def attempt_sizes(values: Sequence[float], share: float = 0.0) -> list[int]:

@@ -149,20 +149,22 @@ class _Run:
                 self._configure(item.data)
             case 12:  # metric
                 self.flush()  # it holds for the rows after it
-                self._define(item.data)
+                by_id = {
+                    field.id: field.data.decode(errors="replace") for field in fields(item.data)
+                }
+                keys = by_id.get(1) or by_id.get(2)  # name, glob_name
+                if keys:
+                    metric = by_id.get(4, "").replace("\\.", ".")  # step_metric
+                    self._steps = self._steps.define(keys.replace("\\.", "."), metric)
             case 17:  # run
                 self._describe(item.data)
             case 18:  # exit, its exit_code
                 codes = (to_signed(f.number) for f in fields(item.data) if f.id == 1)
                 self._exit_code = next(codes, 0)
             case 4 | 13:  # output, output_raw
-                self._print(item.data)
-
-    def _print(self, data: bytes) -> None:
-        line_field = 3
-        line = b"".join(f.data for f in fields(data) if f.id == line_field)
-        # The end of the console is searched for a traceback.
-        self._console = (self._console + line.decode(errors="replace"))[-32768:]
+                line = b"".join(f.data for f in fields(item.data) if f.id == 3)  # line
+                # The end of the console is searched for a traceback.
+                self._console = (self._console + line.decode(errors="replace"))[-32768:]
 
     def _configure(self, data: bytes) -> None:
         for update in fields(data):
@@ -177,13 +179,6 @@ class _Run:
                 case 2:  # remove
                     name, _ = key_and_value(update.data)
                     self._config.pop(name, None)
-
-    def _define(self, data: bytes) -> None:
-        by_id = {item.id: item.data.decode(errors="replace") for item in fields(data)}
-        keys = by_id.get(1) or by_id.get(2)  # name, glob_name
-        if keys:
-            metric = by_id.get(4, "").replace("\\.", ".")  # step_metric
-            self._steps = self._steps.define(keys.replace("\\.", "."), metric)
 
     def _describe(self, data: bytes) -> None:
         tags = []

@@ -23,21 +23,14 @@ def _column(name: str) -> Callable[[Rollouts], Values]:
     return lambda rollouts: rollouts.rows[name].astype(np.float64)
 
 
-def _cut(rollouts: Rollouts) -> Values:
-    return np.where(is_cut(rollouts, rollouts.rows), 1.0, np.nan)
-
-
-def _blind_replies(rollouts: Rollouts) -> Values:
-    """Return 0 for rollouts whose prompt is not found again."""
-    return np.where(rollouts.rows["retrieved"] <= 0, 0.0, np.nan)
-
-
 # By the beginning of a metric's name: what the rollouts that show it are sorted by.
 SAMPLE_VALUES: Mapping[str, Callable[[Rollouts], Values]] = {
     "rollout/failed_as_zero_share": _mask(
         lambda rows: (rows["error"] != 0) & (rows["reward"] == 0)
     ),
-    "rollout/prompt_retrieval": _blind_replies,
+    "rollout/prompt_retrieval": lambda rollouts: np.where(
+        rollouts.rows["retrieved"] <= 0, 0.0, np.nan
+    ),
     "rollout/copied_share": _column("copied"),
     "rollout/answer_stated_share": _mask(lambda rows: rows["answer_stated"] == 1),
     "rollout/other_script_share": _mask(lambda rows: rows["other_script"] == 1),
@@ -48,7 +41,7 @@ SAMPLE_VALUES: Mapping[str, Callable[[Rollouts], Values]] = {
     "language/tool_calls": _column("tool_calls"),
     "language/turns": _column("turns"),
     "language/length": _column("characters"),
-    "language/truncated": _cut,
+    "language/truncated": lambda rollouts: np.where(is_cut(rollouts, rollouts.rows), 1.0, np.nan),
     "reward/group_zero_std": lambda rollouts: _in_groups(rollouts, lambda groups: groups.is_dead),
     "reward/": _column("reward"),
     "outcome/": _column("reward"),
@@ -93,19 +86,6 @@ def _values(rollouts: Rollouts, metric: str) -> Values | None:
     )
 
 
-def _of_task(rollouts: Rollouts, task: str) -> Values:
-    return np.where(rollouts.text_is("task", task), rollouts.rows["reward"], np.nan)
-
-
-def _with_stop_reason(rollouts: Rollouts, reason: str) -> Values:
-    return np.where(rollouts.text_is("stop_reason", reason), 1.0, np.nan)
-
-
-def _in_dead_groups(rollouts: Rollouts, task: str) -> Values:
-    dead = _in_groups(rollouts, lambda groups: groups.is_dead)
-    return np.where(rollouts.text_is("task", task), dead, np.nan)
-
-
 def _in_equal_groups(rollouts: Rollouts, name: str) -> Values | None:
     column = rollouts.parts.get(name)
     if column is None:
@@ -126,8 +106,14 @@ def _in_groups(rollouts: Rollouts, select: Callable[[RolloutGroups], Mask]) -> V
 # By the family of a metric: the same for the member that it names.
 MEMBER_VALUES: Mapping[str, Callable[[Rollouts, str], Values | None]] = {
     "reward/component": lambda rollouts, name: rollouts.parts.get(name),
-    "language/stop_reason": _with_stop_reason,
-    "rollout/task_reward": _of_task,
-    "rollout/dead_groups": _in_dead_groups,
+    "language/stop_reason": lambda rollouts, reason: np.where(
+        rollouts.text_is("stop_reason", reason), 1.0, np.nan
+    ),
+    "rollout/task_reward": lambda rollouts, task: np.where(
+        rollouts.text_is("task", task), rollouts.rows["reward"], np.nan
+    ),
+    "rollout/dead_groups": lambda rollouts, task: np.where(
+        rollouts.text_is("task", task), _in_groups(rollouts, lambda groups: groups.is_dead), np.nan
+    ),
     "rollout/equal_groups": _in_equal_groups,
 }

@@ -4,12 +4,11 @@ Reward functions are TRL's: `def brief(prompts, completions, answer, task, **col
 number or None for each completion. The module's `WEIGHTS`, a dict, weighs them; 1 by default.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import isfunction, signature
 from math import isfinite
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +75,14 @@ def load(path: Path) -> Rewards:
         raise UsageError(
             f"the file fails: {type(error).__name__}: {error}", where=str(path)
         ) from error
-    functions = dict(_functions(module))
+    functions = {
+        name: function
+        for name, function in vars(module).items()
+        if isfunction(function)
+        and function.__module__ == module.__name__
+        and not name.startswith("_")
+        and "completions" in signature(function).parameters
+    }
     if not functions:
         raise UsageError(
             "no function takes completions",
@@ -88,13 +94,6 @@ def load(path: Path) -> Rewards:
     if unknown:
         raise UsageError(f"WEIGHTS names no function: {', '.join(unknown)}", where=str(path))
     return Rewards(functions, {name: float(weights.get(name, 1.0)) for name in functions})
-
-
-def _functions(module: ModuleType) -> Iterator[tuple[str, RewardFunction]]:
-    for name, function in vars(module).items():
-        is_own = isfunction(function) and function.__module__ == module.__name__
-        if is_own and not name.startswith("_") and "completions" in signature(function).parameters:
-            yield name, function
 
 
 def run(rollouts: Rollouts, rewards: Rewards) -> Backtest:

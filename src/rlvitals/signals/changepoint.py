@@ -48,7 +48,16 @@ def change_point(values: Array) -> Change | None:
     group = math.ceil(x.size / 2048)  # longer series are averaged into blocks first
     unit, exponent = scale_to_unit(x)
     blocks = block_means(unit, group)
-    cut = _best_shift(blocks)
+    # The index at which a step added to a straight line removes most squares.
+    n = blocks.size
+    residual = line_fit(blocks)[1]
+    t = np.arange(n) - (n - 1) / 2
+    margin = max(JUMP_POINTS, math.ceil(0.05 * n))  # a shift at an edge may be an outlier
+    cuts = np.arange(margin, n - margin + 1)
+    # The step, less its own mean and slope, for all cuts at once.
+    along = np.cumsum(t)[cuts - 1] ** 2 / (t @ t)
+    norm = cuts * (n - cuts) / n - along
+    cut = int(cuts[np.argmax(np.cumsum(residual)[cuts - 1] ** 2 / norm)])
     size = _significant(blocks, cut)
     if size is None:
         return None
@@ -59,19 +68,6 @@ def change_point(values: Array) -> Change | None:
     )
     index = x.size - (blocks.size - cut) * group
     return Change(int(np.flatnonzero(np.isfinite(column))[index]), level_before, level_after, size)
-
-
-def _best_shift(values: Array) -> int:
-    """Return the index at which a step added to a straight line removes most squares."""
-    n = values.size
-    residual = line_fit(values)[1]
-    t = np.arange(n) - (n - 1) / 2
-    margin = max(JUMP_POINTS, math.ceil(0.05 * n))  # a shift at an edge may be an outlier
-    cuts = np.arange(margin, n - margin + 1)
-    # The step, less its own mean and slope, for all cuts at once.
-    along = np.cumsum(t)[cuts - 1] ** 2 / (t @ t)
-    norm = cuts * (n - cuts) / n - along
-    return int(cuts[np.argmax(np.cumsum(residual)[cuts - 1] ** 2 / norm)])
 
 
 def _significant(values: Array, cut: int) -> float | None:

@@ -62,7 +62,11 @@ def lag_correlation(first: Array, second: Array, lags: int = 20) -> Lagged | Non
     effective = min(n / max(1 + 2 * shared_memory, 1.0), n)
     if effective < MIN_LAGGED_POINTS / MEMORY_DIVISOR:
         return None
-    by_lag = {lag: _correlation(x, y, lag) for lag in range(-lags, lags + 1)}
+    # x[i] with y[i + lag]; values without a counterpart count as 0.
+    by_lag = {
+        lag: float(x[-lag:] @ y[:lag] if lag < 0 else x[: x.size - lag] @ y[lag:])
+        for lag in range(-lags, lags + 1)
+    }
     # Of equal correlations, the lag nearest to 0.
     best = max(by_lag, key=lambda lag: (round(abs(by_lag[lag]), 9), -abs(lag)))
     freedom = effective - 2
@@ -84,10 +88,3 @@ def _changes(values: Array) -> Array | None:
 def _autocorrelations(x: Array, longest: int) -> Array:
     spectrum = np.fft.rfft(x, 1 << (2 * x.size - 1).bit_length())
     return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2)[1 : longest + 1], dtype=np.float64)
-
-
-def _correlation(x: Array, y: Array, lag: int) -> float:
-    """Correlate x[i] with y[i + lag]; values without a counterpart count as 0."""
-    if lag < 0:
-        return float(x[-lag:] @ y[:lag])
-    return float(x[: x.size - lag] @ y[lag:])

@@ -72,11 +72,7 @@ def _unstable(values: Array) -> bool:
     # Turns by 30 % of the range.
     if (swings.reversals >= 3 and deep) or (swings.ratio >= rougher and loud):
         return True
-    return _alternates(values)
-
-
-def _alternates(values: Array) -> bool:
-    """Return True if a positive curve alternates widely from each value to the next."""
+    # A positive curve may alternate widely from each value to the next.
     off = values - values.mean()
     neighbours = float(np.mean(off[1:] * off[:-1])) / float(np.mean(off**2))
     # White noise is below -3 standard errors, 1 / sqrt(n) each, in one of 700 curves.

@@ -73,7 +73,9 @@ def find(table: Table, key: str) -> tuple[str, Name] | None:
     for bare in _without_prefix(table, key):
         if name := table.keys.get(bare):
             return name.metric.name, name
-        if _in_families(table, bare):
+        # One match tells whether any family has the key.
+        patterns = tuple([family.pattern for family in table.families])
+        if patterns and _either(patterns).fullmatch(bare) is not None:
             for family in table.families:
                 if match := re.fullmatch(family.pattern, bare):
                     return "/".join((family.name.metric.name, *match.groups())), family.name
@@ -81,12 +83,6 @@ def find(table: Table, key: str) -> tuple[str, Name] | None:
             name = own_numbers.name(bare)
             return f"{name.metric.name}/{bare}", name
     return None
-
-
-def _in_families(table: Table, key: str) -> bool:
-    """Tell whether any family has a key, with one match for all of them."""
-    patterns = tuple([family.pattern for family in table.families])
-    return bool(patterns) and _either(patterns).fullmatch(key) is not None
 
 
 @lru_cache(maxsize=256)  # tables

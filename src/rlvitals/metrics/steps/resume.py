@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.startup.fast_dataclass import dataclass
-from rlvitals.types import Outline, Series
+from rlvitals.types import Series
 
 MIN_REPEATED_COLUMNS = 2  # columns with the same step
 
@@ -92,7 +92,15 @@ def straighten(series: Series) -> Straight:
         keep[:i] &= steps[:i] < steps[i]
     column = series.where(keep)
     order = np.argsort(column.steps, kind="stable")
-    outline = None if series.outline is None else _straighten_outline(series.outline)
+    outline = (
+        None
+        if series.outline is None
+        else replace(
+            series.outline,
+            points=straighten(series.outline.points).series,
+            means=straighten(series.outline.means).series,
+        )
+    )
     return Straight(
         replace(column.where(order), outline=outline),
         seams=tuple(int(steps[i]) for i in resumed),
@@ -100,11 +108,6 @@ def straighten(series: Series) -> Straight:
         shuffled=len(backward) - len(resumed),
         start=int(steps[0]),
     )
-
-
-def _straighten_outline(outline: Outline) -> Outline:
-    points, means = straighten(outline.points).series, straighten(outline.means).series
-    return replace(outline, points=points, means=means)
 
 
 def notes(columns: Iterable[Straight]) -> list[str]:

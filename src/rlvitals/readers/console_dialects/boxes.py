@@ -79,7 +79,13 @@ class Boxes:
         ]
         key = next(iter([*step_names, *column_guess.step_keys(pairs)]), "")
         step = to_step(pairs.pop(key)) if key else None
-        if step is not None and pairs and _is_training(pairs):
+        is_training = any(
+            name.startswith(("rollout/", "time/", "train/", "eval/"))
+            or column_guess.is_measure(name)
+            or any(word in name.lower() for word in ("rew", "epret", "loss", "entropy"))
+            for name in pairs
+        )
+        if step is not None and is_training:
             unit = "environment steps" if key in BOX_STEPS or key == "steps" else ""
             units = {"Epoch": "epochs", "nupdates": "updates", "EpisodesSoFar": "episodes"}
             unit = unit or units.get(key, "") or column_guess.step_unit(key)
@@ -93,13 +99,6 @@ class Boxes:
         found = zip(cells[::2], cells[1::2], strict=True)
         pairs = [(k, v) for k, cell in found if k and (v := number(cell)) is not None]
         page.add(self.step, pairs, "steps")
-
-
-def _is_training(pairs: dict[str, float]) -> bool:
-    return any(
-        key.startswith(("rollout/", "time/", "train/", "eval/")) or column_guess.is_measure(key)
-        for key in pairs
-    ) or any(word in key.lower() for key in pairs for word in ("rew", "epret", "loss", "entropy"))
 
 
 def _whole_name(name: str) -> str:

@@ -99,7 +99,11 @@ class Dicts:
             cells = flatten(document) if document else ()
             pairs = [(key, n) for key, cell in cells if (n := json_number(cell)) is not None]
             pairs = pairs or _pairs(text)
-            if any(_is_of_training(key) for key, _ in pairs):
+            # No dict of settings has such a key.
+            if any(
+                re.fullmatch(r"(?:.*[/_])?(?:loss|rewards?|reward/mean|score/mean)", key)
+                for key, _ in pairs
+            ):
                 self._row(page, pairs)
 
     def _row(self, page: Page, pairs: list[Pair]) -> None:
@@ -148,11 +152,6 @@ class Dicts:
         self.rows += _trains(pairs)
         page.shared.notes["rows without a step: counted"] = None
         page.add(self.rows, pairs, "rows", time)
-
-
-def _is_of_training(key: str) -> bool:
-    """Return True for a key that no dict of settings has."""
-    return re.fullmatch(r"(?:.*[/_])?(?:loss|rewards?|reward/mean|score/mean)", key) is not None
 
 
 @lru_cache(maxsize=256)

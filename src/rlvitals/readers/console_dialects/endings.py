@@ -126,7 +126,12 @@ class End:
     def take(self, text: str, number: int) -> None:
         """Take a piece, without colours, on line `number` (from 1)."""
         line = REPEATED.sub("", console_text.without_speaker(text)[:1000]).rstrip()
-        if self._is_remark(line):
+        # What PowerShell puts between a traceback's first line and its frames.
+        if (
+            self.within == 1
+            and len(self.traceback) == 1
+            and (not line or POWERSHELL_REMARK.fullmatch(line))
+        ):
             return
         if HEADER in line:
             self._header(line, number)
@@ -134,12 +139,6 @@ class End:
             self._frame(line)
         elif not self._said(line, number) and self.busy and not PROGRESS_NOISE.match(line):
             self._goes_past()
-
-    def _is_remark(self, line: str) -> bool:
-        """Return True for what PowerShell puts between a traceback's first line and its frames."""
-        if self.within != 1 or len(self.traceback) != 1:
-            return False
-        return not line or POWERSHELL_REMARK.fullmatch(line) is not None
 
     def _goes_past(self) -> None:
         """Count a line that came after a failure: after enough of them it ended nothing."""
@@ -249,18 +248,15 @@ class End:
         if self.interrupted:
             return Ending(reason="stopped by hand")
         if self.failed:
-            return Ending(self.exit_code, "\n".join(self._told()) or self.said)
+            # The traceback up to what was raised: a link that is cut off says nothing.
+            last = len(self.traceback)
+            while last and (
+                re.fullmatch(r"[\s^~]*", self.traceback[last - 1])
+                or self.traceback[last - 1].startswith(CHAINED)
+            ):
+                last -= 1
+            return Ending(self.exit_code, "\n".join(self.traceback[:last]) or self.said)
         return Ending(0) if self.success else None
-
-    def _told(self) -> list[str]:
-        """Return the traceback up to what was raised: a link that is cut off says nothing."""
-        last = len(self.traceback)
-        while last and (
-            re.fullmatch(r"[\s^~]*", self.traceback[last - 1])
-            or self.traceback[last - 1].startswith(CHAINED)
-        ):
-            last -= 1
-        return self.traceback[:last]
 
     def notes(self) -> list[str]:
         """Say what ended by hand, and what training went on after."""

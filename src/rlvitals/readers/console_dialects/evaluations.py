@@ -51,19 +51,16 @@ class Evaluations:
                 page.columns.add_row(0, [(self.key, self.first)], page.time)
                 self.first = None
         elif (found := self.td3_line.search(page.text)) and (value := number(found[1])) is not None:
-            self._add(page, value)
-
-    def _add(self, page: Page, value: float) -> None:
-        if self.step is not None:
-            page.columns.add_row(self.step, [(self.key, value)], page.time)
-        elif self.first is None and not self.rows:
-            self.first = value
-        else:
-            values = [value] if self.first is None else [self.first, value]
-            self.first = None
-            for each in values:
-                self.rows += 1
-                page.add_regular(self.rows, [(self.key, each)], "evaluations", page.time)
+            if self.step is not None:
+                page.columns.add_row(self.step, [(self.key, value)], page.time)
+            elif self.first is None and not self.rows:
+                self.first = value
+            else:
+                values = [value] if self.first is None else [self.first, value]
+                self.first = None
+                for each in values:
+                    self.rows += 1
+                    page.add_regular(self.rows, [(self.key, each)], "evaluations", page.time)
 
 
 DIALECT = Dialect(

@@ -76,7 +76,8 @@ class KeyLines:
         if self.counts and not self.is_known:
             self.waiting_blocks.append((self.step, self.unit, self.pairs))
         self.open, self.counts, self.step = True, False, int(heading["step"])
-        self.unit = _unit(heading["word"])
+        name = heading["word"].lower().split()[-1].rpartition("_")[2]
+        self.unit = "iterations" if name == "iter" else f"{name}s"
         self.lines, self.pairs, self.lone = 0, [], []
         if heading["total"] and self.is_known and self.unit == page.shared.unit:
             page.shared.settings["total_steps"] = int(heading["total"])
@@ -124,12 +125,6 @@ class KeyLines:
 
 def _has_folder(key: str) -> bool:
     return "/" in key and " " not in key and column_guess.is_measure(key)
-
-
-def _unit(term: str) -> str:
-    """Return the unit of a step by its word: "iterations" of "iter"."""
-    name = term.lower().split()[-1].rpartition("_")[2]
-    return "iterations" if name == "iter" else f"{name}s"
 
 
 def _pair(text: str) -> Pair | None:

@@ -33,10 +33,6 @@ def _write_out(match: re.Match[str]) -> str:
     return f"{match[1]}{match[2]}{float(match[3]) * factor:.0f}"
 
 
-def _join_digits(match: re.Match[str]) -> str:
-    return match[0].replace(",", "")
-
-
 COUNTED = "episode|game|(?:time)?step|frame|iteration|epoch|update|generation|trial|round|matche?"
 
 
@@ -107,7 +103,11 @@ def _sign_forms() -> tuple[_Form, ...]:
         _form(rf"(?i)<((?:{COUNTED}) \d{{1,9}}(?:/\d+)?)>", r"\1,", "<"),
         # "Training: episode 3"
         _form(rf"(?i)\A\W{{0,4}}[a-z]{{1,20}}[:!] (?=(?:{COUNTED}) \d)", "", ": ", "! "),
-        _form(r"(?<![\d.,\[])\d{1,3}(?:,\d{3})+(?![\d,])", _join_digits, ","),  # "12,500"
+        _form(
+            r"(?<![\d.,\[])\d{1,3}(?:,\d{3})+(?![\d,])",
+            lambda match: match[0].replace(",", ""),
+            ",",
+        ),  # "12,500"
         _form(r"[$€](?=-?\d)|(?<=\d) ?[$€](?=\s*(?:[,;|)]|\Z))", "", "$", "€"),
         # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
         _form(r"(?i)\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", r"\1: \2, step: \3", "](", "] ("),

@@ -118,12 +118,9 @@ class SampleModes:
         if self.lists_lead is None:
             self.lists_lead = bool(self.waiting)
         self.step = step
-        page.add(step, [*pairs, *self._batch()], "steps")
-
-    def _batch(self) -> list[Pair]:
-        """Return the waiting lists where they stand before the line of their step."""
+        # Lists that stand before the line of their step.
         waiting, self.waiting = self.waiting, []
-        return waiting if self.lists_lead else []
+        page.add(step, [*pairs, *(waiting if self.lists_lead else [])], "steps")
 
     def _listed(self, page: Page, name: str, cells: str) -> None:
         name = REWARDS.get(name.removesuffix("rewards").strip(), name.replace(" ", "_"))

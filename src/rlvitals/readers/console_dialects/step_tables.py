@@ -47,10 +47,6 @@ class Tables:
             return
         self.other_lines += 1
         is_open, self.open = self.open and self.other_lines <= self.max_other_lines, False
-        self._heading(cells, piped=piped)
-        self.open |= is_open
-
-    def _heading(self, cells: list[str], *, piped: bool) -> None:
         names = tuple(_name(cell) for cell in cells)
         steps = column_guess.step_keys(names)
         is_heading = bool(
@@ -61,6 +57,7 @@ class Tables:
         if is_heading:
             self.names, self.step, self.piped = names, names.index(steps[0]), piped
             self.open, self.other_lines, self.last = True, 0, -1
+        self.open |= is_open
 
     def _row(self, page: Page, cells: list[str]) -> bool:
         if len(cells) != len(self.names):

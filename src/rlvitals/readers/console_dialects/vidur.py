@@ -53,21 +53,18 @@ class Scheduler:
         """Read a line of an update, of the rollout's progress, or of the start."""
         kind = page.text.partition("[PPO:")[2].partition("]")[0]
         if kind == "init":
-            self._settings(page)
+            for key, cell in FIELD.findall(page.text):
+                name, value = VIDUR_SETTINGS.get(key), number(cell)
+                if name is not None and value is not None:
+                    page.shared.settings[name] = (
+                        int(value) if name in ("epochs", "rollout_len", "minibatch_size") else value
+                    )
         elif kind in {"update", "rollout"}:
             fields = dict(FIELD.findall(page.text.partition("]")[2]))
             step = fields.pop("step", "")
             if step.isdecimal() and len(step) < 16:  # digits of a step
                 pairs = [pair for key, cell in fields.items() for pair in _pairs(key, cell)]
                 page.add(int(step), pairs, "decisions")
-
-    def _settings(self, page: Page) -> None:
-        for key, cell in FIELD.findall(page.text):
-            name, value = VIDUR_SETTINGS.get(key), number(cell)
-            if name is not None and value is not None:
-                page.shared.settings[name] = (
-                    int(value) if name in ("epochs", "rollout_len", "minibatch_size") else value
-                )
 
 
 def _pairs(key: str, cell: str) -> list[Pair]:

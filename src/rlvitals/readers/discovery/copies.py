@@ -23,7 +23,17 @@ def without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:
     packed = [file for file in plain if bare(file) != file and bare(file) in plain]
     remaining = [pair for pair in files if pair[0] not in packed]
     notes = [f"{file.name} not read: {bare(file).name} stands beside it" for file in sorted(packed)]
-    remaining = _without_sinks(remaining)
+    # The sinks' files next to a run's blocks contain the same.
+    folders = {
+        file.parent
+        for file, reader in remaining
+        if file.name == RUN_FILE and reader.name == native.READER.name
+    }
+    remaining = [
+        (file, reader)
+        for file, reader in remaining
+        if not any(_is_sink_copy(file, folder) for folder in folders)
+    ]
     states = [file for file, reader in remaining if reader.name == trainer_state.READER.name]
     if len(states) > 1:
         best = max(states, key=_state_rank)
@@ -36,20 +46,6 @@ def without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:
         remaining = [pair for pair in remaining if pair[0] not in twins]
         notes.append("progress.csv not read: result.json holds the same and more")
     return remaining, notes
-
-
-def _without_sinks(files: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
-    """Drop the sinks' files of our recorder next to a run's blocks, which contain the same."""
-    folders = {
-        file.parent
-        for file, reader in files
-        if file.name == RUN_FILE and reader.name == native.READER.name
-    }
-    return [
-        (file, reader)
-        for file, reader in files
-        if not any(_is_sink_copy(file, folder) for folder in folders)
-    ]
 
 
 def _is_sink_copy(file: Path, folder: Path) -> bool:

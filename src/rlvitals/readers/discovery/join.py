@@ -116,6 +116,10 @@ def _combine(logs: list[Log], series: dict[str, Series], *notes: str) -> Log:
     settings = {key: value for log in logs for key, value in log.settings.items()}
     log_notes = [f"{log.where}: {note}" for log in logs for note in log.notes]
     location = f"{logs[0].where} and {len(logs) - 1} more"
+    by_key: dict[str, list[Table]] = defaultdict(list)
+    for log in logs:
+        for key, table in log.tables.items():
+            by_key[key].append(table)
     return replace(
         logs[0],
         series=series,
@@ -124,7 +128,7 @@ def _combine(logs: list[Log], series: dict[str, Series], *notes: str) -> Log:
         where=location,
         histograms=_concatenate_items(log.histograms for log in logs),
         texts=_concatenate_items(log.texts for log in logs),
-        tables=_concatenate_tables(logs),
+        tables={key: newest_rows(tables) for key, tables in by_key.items()},
         ending=logs[-1].ending,
     )
 
@@ -136,15 +140,6 @@ def _concatenate_items(mappings: Iterable[Mapping[str, Sequence[T]]]) -> dict[st
         for key, items in mapping.items():
             chained[key] += items
     return dict(chained)
-
-
-def _concatenate_tables(logs: list[Log]) -> dict[str, Table]:
-    """Put the rows of each table one after another, file by file: the newest MAX_ROWS of them."""
-    by_key: dict[str, list[Table]] = defaultdict(list)
-    for log in logs:
-        for key, table in log.tables.items():
-            by_key[key].append(table)
-    return {key: newest_rows(tables) for key, tables in by_key.items()}
 
 
 def newest_rows(tables: list[Table]) -> Table:
@@ -191,7 +186,9 @@ def _interleave_monitors(logs: list[Log]) -> Log:
         for key, series in log.series.items():
             # An episode that lacks an extra column has no point there: find the ones that have.
             rows = first + np.searchsorted(base.steps, series.steps)
-            pieces[key].append((rows if len(series) != len(base) else _all(first, base), series))
+            pieces[key].append(
+                (rows if len(series) != len(base) else np.arange(first, first + len(base)), series)
+            )
         first += len(base)
     merged = {key: _order_by_rank(key_pieces, ranks, steps) for key, key_pieces in pieces.items()}
     if ELAPSED_KEY in merged:  # each file's clock begins with its environment
@@ -216,10 +213,6 @@ def _on_one_clock(elapsed: Series) -> Series:
     attempts = np.flatnonzero(new)
     first = first_starts[attempts][np.cumsum(new) - 1]
     return Series(elapsed.steps, elapsed.times, ends - first)
-
-
-def _all(first: int, base: Series) -> NDArray[np.int64]:
-    return np.arange(first, first + len(base))
 
 
 def _order_by_rank(

@@ -12,7 +12,7 @@ from rlvitals.readers.discovery.run_names import (
     TRACKER_FOLDERS,
     up,
 )
-from rlvitals.readers.reader import Files, Reader
+from rlvitals.readers.reader import Reader
 
 Groups = dict[Path, list[tuple[Path, Reader]]]  # by the run's folder
 
@@ -57,7 +57,11 @@ def adopt_trainer_runs(groups: Groups) -> None:
     """Hand `<output>/runs/<start>/events*` of Hugging Face's Trainer to `<output>`'s run."""
     for home in sorted(groups):
         owner = home.parent.parent
-        if home.parent.name == "runs" and owner in groups and _has_state(groups[owner]):
+        if (
+            home.parent.name == "runs"
+            and owner in groups
+            and any(reader.name == trainer_state.READER.name for _, reader in groups[owner])
+        ):
             groups[owner] += groups.pop(home)
 
 
@@ -74,7 +78,3 @@ def adopt_tracked_runs(groups: Groups) -> None:
         if len(runs) == 1 and folder.name in TRACKER_FOLDERS and folder.parent in groups:
             ((home, *_),) = runs.values()
             groups[folder.parent] += groups.pop(home)
-
-
-def _has_state(files: Files) -> bool:
-    return any(reader.name == trainer_state.READER.name for _, reader in files)

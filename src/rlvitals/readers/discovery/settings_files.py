@@ -169,7 +169,10 @@ def _unwrap(path: Path, item: dict[str, object], run: str) -> dict[str, object]:
     """Take what only wraps the settings away: W&B's and SwanLab's values, ML-Agents' behaviours."""
     if path.name == "adapter_config.json":
         return {name: item[key] for key, name in LORA_SETTINGS.items() if key in item}
-    if "wandb_version" in item or all(_is_swanlab(value) for value in item.values()):
+    if "wandb_version" in item or all(
+        (isinstance(value, dict) and value.keys() == {"desc", "sort", "value"})
+        for value in item.values()
+    ):
         return {
             key: value["value"]
             for key, value in item.items()
@@ -181,10 +184,6 @@ def _unwrap(path: Path, item: dict[str, object], run: str) -> dict[str, object]:
         behaviour = behaviours.get(run, only)
         return behaviour if isinstance(behaviour, dict) else {}
     return item
-
-
-def _is_swanlab(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() == {"desc", "sort", "value"}
 
 
 def _setting(value: object) -> Setting | None:

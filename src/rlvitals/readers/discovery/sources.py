@@ -30,7 +30,7 @@ from rlvitals.readers.formats import plain_pickle
 from rlvitals.readers.reader import Files, Reader
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
-from rlvitals.types import Log, Series
+from rlvitals.types import Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +255,9 @@ def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
     remaining, dropped = without_copies(files)
     inside = all(file.is_relative_to(home) for file, _ in files)
     root = home if inside else home.parent  # a tracker's folders of one run lie side by side
-    remaining.sort(key=lambda pair: _order(pair[0]))
+    # The names of a resumed run's files hold their start.
+    remaining.sort(key=lambda pair: (pair[0].parent.parts, pair[0].name))
     return Run(name, root, tuple(remaining), (*notes, *dropped))
-
-
-def _order(file: Path) -> tuple[tuple[str, ...], str]:
-    """Order by folder, then by name: the names of a resumed run's files hold their start."""
-    return file.parent.parts, file.name
 
 
 def read(run: Run, *, thin: bool = False) -> tuple[Log, ...]:
@@ -305,7 +301,8 @@ def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log
             continue
         role = "eval/" if evaluations[file] else ""
         key = (reader.name, role) if reader.in_parts else inside
-        logs.append((key, replace(log, where=inside, series=_add_prefix(log.series, role))))
+        series = {k if k.startswith(role) else f"{role}{k}": s for k, s in log.series.items()}
+        logs.append((key, replace(log, where=inside, series=series)))
     if not logs:
         raise _none_readable(errors)
     notes += [_not_read(files, problem) for problem, files in failed.items()]
@@ -342,10 +339,6 @@ def _tidy(log: Log) -> Log:
 def _not_read(files: Sequence[str], problem: str) -> str:
     more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
     return f"{files[0]}{more} not read: {problem}"
-
-
-def _add_prefix(series: Mapping[str, Series], prefix: str) -> dict[str, Series]:
-    return {k if k.startswith(prefix) else f"{prefix}{k}": s for k, s in series.items()}
 
 
 def _none_readable(errors: Sequence[UnreadableLog]) -> UnreadableLog:

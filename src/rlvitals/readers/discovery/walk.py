@@ -58,7 +58,8 @@ class Walk:
             with os.scandir(path) as entries:
                 children = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            self.notes.append(f"cannot look into {self._name(path)}: {error.strerror or error}")
+            place = path if path == self._root else path.relative_to(self._root)
+            self.notes.append(f"cannot look into {place}: {error.strerror or error}")
             return
         if depth and any(entry.name == "pyvenv.cfg" for entry in children):
             return
@@ -90,9 +91,6 @@ class Walk:
             return False
         root = Path(os.path.realpath(self._root))
         return root.is_relative_to(os.path.realpath(path))
-
-    def _name(self, path: Path) -> str:
-        return str(path.relative_to(self._root)) if path != self._root else str(path)
 
     def kinds(self, max_kinds: int = 6) -> str:
         """Count the files by what their names end with: "12 .png, 2 .pt and 3 others"."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rlvitals.readers.event_files.events import SCALARS_PLUGIN, Events
 from rlvitals.readers.event_files.framing import RECORD_HEADER, Frames, read_numbers
 from rlvitals.readers.event_files.loop_cycles import stretches
-from rlvitals.readers.event_files.points import Piece, Points
+from rlvitals.readers.event_files.points import Points
 from rlvitals.readers.event_files.scalars import Window, clear_large_cache
 from rlvitals.readers.event_files.stream import Taken
 from rlvitals.storage.crc32c import checksums, unmask
@@ -37,7 +37,17 @@ class Contents:
         stored = unmask(read_numbers(data, starts + lengths, "<u4").view(np.uint32))
         good &= checksums(data, starts, lengths) == stored
         self._add_odd(data, base, starts[good], lengths[good])
-        self._join(window.pieces)
+        # The columns and the points read one by one, less what is no scalar after all.
+        for tag, piece in self.events.points().items():
+            window.pieces.setdefault(tag, []).append(piece)
+        not_scalars = {tag for tag, name in self.events.plugins.items() if name != SCALARS_PLUGIN}
+        for tag in window.pieces.keys() & not_scalars:
+            described_at = self.events.described.get(tag, -1)
+            window.pieces[tag] = [
+                piece.where(piece.places < described_at) if piece.tensors else piece
+                for piece in window.pieces[tag]
+            ]
+        self.points.add(window.pieces)
         return Taken([int(index) for index in odd[~good]], len(frames.starts))
 
     def _add_odd(
@@ -52,16 +62,3 @@ class Contents:
         for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
             payload = data[start : start + length].tobytes()
             self.events.take(payload, base + start - RECORD_HEADER.size)
-
-    def _join(self, pieces: dict[str, list[Piece]]) -> None:
-        """Join the columns and the points read one by one, less what is no scalar after all."""
-        for tag, piece in self.events.points().items():
-            pieces.setdefault(tag, []).append(piece)
-        not_scalars = {tag for tag, name in self.events.plugins.items() if name != SCALARS_PLUGIN}
-        for tag in pieces.keys() & not_scalars:
-            described_at = self.events.described.get(tag, -1)
-            pieces[tag] = [
-                piece.where(piece.places < described_at) if piece.tensors else piece
-                for piece in pieces[tag]
-            ]
-        self.points.add(pieces)

@@ -109,7 +109,11 @@ class Events:
         if not tag:
             return
         if (metadata := by_id.get(ValueField.METADATA)) is not None:
-            self._describe(tag, metadata, position)
+            if tag not in self.plugins:
+                self.plugins[tag] = _plugin(metadata)
+                self.described[tag] = position
+            if tag == "_hparams_/session_start_info":
+                self.settings |= settings_of(metadata)
         if (simple := by_id.get(ValueField.SIMPLE)) is not None:
             if len(simple) != FLOAT_STRUCT.size:
                 raise Malformed
@@ -125,7 +129,14 @@ class Events:
             self._histogram(tag, data, of_tensor, step, time)
         # The end of the tags that torch and tensorboardX give texts.
         elif plugin == "text" or (plugin is None and tag.endswith("/text_summary")):
-            self._text(tag, data, step, time)
+            if abs(step) <= MAX_STEP and self.texts.wants(tag, len(data)):
+                texts = texts_of(data)
+                if texts is None:
+                    self.refused[tag] = "a text that is no string is not read"
+                else:
+                    text = "\n".join(texts)
+                    self.texts.add(tag, Text(step, time, text), len(data))
+                    self.settings |= settings_in(text)
         elif plugin in {None, SCALARS_PLUGIN}:
             value = scalar_of(data)
             if value is not None:
@@ -150,23 +161,6 @@ class Events:
                 self.refused[tag] = "a histogram without buckets is not read"
             else:
                 self.histograms.add(tag, histogram, len(data))
-
-    def _text(self, tag: str, data: bytes, step: int, time: float) -> None:
-        if abs(step) <= MAX_STEP and self.texts.wants(tag, len(data)):
-            texts = texts_of(data)
-            if texts is None:
-                self.refused[tag] = "a text that is no string is not read"
-            else:
-                text = "\n".join(texts)
-                self.texts.add(tag, Text(step, time, text), len(data))
-                self.settings |= settings_in(text)
-
-    def _describe(self, tag: str, metadata: bytes, position: int) -> None:
-        if tag not in self.plugins:
-            self.plugins[tag] = _plugin(metadata)
-            self.described[tag] = position
-        if tag == "_hparams_/session_start_info":
-            self.settings |= settings_of(metadata)
 
 
 def _plugin(metadata: bytes) -> str:

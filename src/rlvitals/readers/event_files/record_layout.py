@@ -71,32 +71,27 @@ class Span(NamedTuple):
 def layout_of(payload: bytes) -> Layout | None:
     """Return an event's layout, None where it has none."""
     try:
-        return _layout(payload)
+        if payload[:1] != b"\x09":  # wall_time
+            return None
+        offset = STEP_AT - 1
+        if payload[offset : offset + 1] == STEP_KEY:
+            offset = varint(payload, STEP_AT)[1]
+        step_width = max(offset - STEP_AT, 0)
+        if payload[offset : offset + 1] != b"\x2a":  # summary
+            return None
+        size, offset = varint(payload, offset + 1)
+        if offset + size != len(payload):
+            return None
+        numbers = []
+        for span in _spans(payload, offset, len(payload)):
+            number = _number(payload, span) if (span.id, span.wire) == (1, BYTES) else None
+            if number is None:
+                return None
+            numbers.append(number)
     except Malformed:
         return None
-
-
-def _layout(payload: bytes) -> Layout | None:
-    if payload[:1] != b"\x09":  # wall_time
-        return None
-    offset = STEP_AT - 1
-    if payload[offset : offset + 1] == STEP_KEY:
-        offset = varint(payload, STEP_AT)[1]
-    step_width = max(offset - STEP_AT, 0)
-    if payload[offset : offset + 1] != b"\x2a":  # summary
-        return None
-    size, offset = varint(payload, offset + 1)
-    if offset + size != len(payload):
-        return None
-    numbers = []
-    for span in _spans(payload, offset, len(payload)):
-        number = _number(payload, span) if (span.id, span.wire) == (1, BYTES) else None
-        if number is None:
-            return None
-        numbers.append(number)
-    if not numbers:
-        return None
-    return Layout(step_width, tuple(p for p, _ in numbers), tuple(n for _, n in numbers))
+    places, constants = tuple(p for p, _ in numbers), tuple(n for _, n in numbers)
+    return Layout(step_width, places, constants) if numbers else None
 
 
 def _spans(data: bytes, offset: int, end: int) -> Iterator[Span]:

@@ -51,7 +51,21 @@ class Window:
         is_unread = np.ones(len(self.frames.starts), np.bool_)
         for stretch in rounds:
             self._read_rounds(stretch, is_unread[stretch.first : stretch.end])
-        self._read_groups(np.flatnonzero(is_unread))
+        records = np.flatnonzero(is_unread)
+        lengths = self.frames.lengths[records]
+        kinds = lengths * STEP_WIDTHS + _step_kinds(self.data, self.frames.starts[records])
+        kinds[lengths >= MAX_SCALAR_EVENT_BYTES] = 0  # as what is too short for any scalar
+        small = kinds.astype(np.uint16)
+        order = records[np.argsort(small, kind="stable")]  # a radix sort, for 16 bits
+        counts = np.bincount(small)
+        end = 0
+        for kind in np.flatnonzero(counts).tolist():
+            first, end = end, end + int(counts[kind])
+            group = order[first:end]
+            # No scalar's event is shorter than 16 bytes; eight records are worth the setup.
+            if kind >= STEP_WIDTHS * 16 and len(group) >= 8:
+                group = self._read_group(group, kind)
+            self.odd.append(group)
         return np.sort(np.concatenate(self.odd)) if self.odd else np.zeros(0, np.intp)
 
     def _read_rounds(self, stretch: Stretch, is_unread: NDArray[np.bool_]) -> None:
@@ -74,23 +88,6 @@ class Window:
             good_arrays = arrays if all_good else tuple(array[rounds] for array in arrays)
             places = starts + column.member.start
             self._add(column.member.layout.numbers, first + index, (places, *good_arrays))
-
-    def _read_groups(self, records: NDArray[np.intp]) -> None:
-        """Collect the scalars of some records, by their length and the bytes of their step."""
-        lengths = self.frames.lengths[records]
-        kinds = lengths * STEP_WIDTHS + _step_kinds(self.data, self.frames.starts[records])
-        kinds[lengths >= MAX_SCALAR_EVENT_BYTES] = 0  # as what is too short for any scalar
-        small = kinds.astype(np.uint16)
-        order = records[np.argsort(small, kind="stable")]  # a radix sort, for 16 bits
-        counts = np.bincount(small)
-        end = 0
-        for kind in np.flatnonzero(counts).tolist():
-            first, end = end, end + int(counts[kind])
-            group = order[first:end]
-            # No scalar's event is shorter than 16 bytes; eight records are worth the setup.
-            if kind >= STEP_WIDTHS * 16 and len(group) >= 8:
-                group = self._read_group(group, kind)
-            self.odd.append(group)
 
     def _read_group(self, records: NDArray[np.intp], kind: int) -> NDArray[np.intp]:
         """Collect the scalars of records of one kind; return those that no shape explains."""

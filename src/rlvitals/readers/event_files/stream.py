@@ -90,7 +90,17 @@ class Stream:
                 break
             if final:
                 break
-            self._keep(used, 0 if length is None else length + RECORD_OVERHEAD)
+            # What is left moves to the front of the buffer, with room for the next record.
+            remainder = self._buffer[used : self._size]
+            room = max(
+                len(self._buffer) - self._slack,
+                0 if length is None else length + RECORD_OVERHEAD,
+                len(remainder) + MIN_WINDOW_BYTES,
+            )
+            if room + self._slack > len(self._buffer):
+                self._buffer = np.zeros(room + self._slack, np.uint8)
+            self._buffer[: len(remainder)] = remainder
+            self._base, self._size = self._base + used, len(remainder)
 
     def _fill(self) -> bool:
         """Read as much as the buffer holds; tell whether the file ended before."""
@@ -101,15 +111,6 @@ class Stream:
                 return True
             self._size += count
         return False
-
-    def _keep(self, used: int, need: int) -> None:
-        """Move what is left of the buffer to its front, with room for `need` bytes in all."""
-        remainder = self._buffer[used : self._size]
-        room = max(len(self._buffer) - self._slack, need, len(remainder) + MIN_WINDOW_BYTES)
-        if room + self._slack > len(self._buffer):
-            self._buffer = np.zeros(room + self._slack, np.uint8)
-        self._buffer[: len(remainder)] = remainder
-        self._base, self._size = self._base + used, len(remainder)
 
     def _pass_over(self, end: int) -> bool:
         """Go on behind a record that is not loaded; False where the file ends before."""

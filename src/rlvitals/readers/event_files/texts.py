@@ -20,7 +20,12 @@ def settings_in(text: str) -> dict[str, Setting]:
     if text.startswith("Namespace("):
         return dict(_namespace(text[:50_000]))
     if text.startswith("{") and '"output_dir"' in text:
-        return _arguments(text)
+        try:  # transformers' arguments
+            arguments = json.loads(text)
+        except (ValueError, RecursionError):
+            return {}
+        plain = bool | int | float | str
+        return {key: value for key, value in arguments.items() if isinstance(value, plain)}
     head, *rows = text.splitlines()[:10_000] or [""]
     return (
         dict(_table(rows))
@@ -29,16 +34,6 @@ def settings_in(text: str) -> dict[str, Setting]:
         )
         else {}
     )
-
-
-def _arguments(text: str) -> dict[str, Setting]:
-    """Return the plain arguments of transformers' JSON."""
-    try:
-        arguments = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    plain = bool | int | float | str
-    return {key: value for key, value in arguments.items() if isinstance(value, plain)}
 
 
 def _table(rows: Sequence[str]) -> Iterator[tuple[str, Setting]]:

@@ -183,17 +183,13 @@ def seconds(value: str | float) -> float | None:
         try:
             number = parse_number(value) or 0.0
         except ValueError:
-            return _iso(value)
+            try:
+                moment = datetime.fromisoformat(value.strip())
+                return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            except (ValueError, OverflowError, OSError):
+                return None
     else:
         number = value
     if EPOCH_SECONDS[0] <= number < EPOCH_SECONDS[1]:
         return float(number)
     return number / 1000.0 if EPOCH_MILLISECONDS[0] <= number < EPOCH_MILLISECONDS[1] else None
-
-
-def _iso(text: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -76,34 +76,27 @@ class _Gzip:
         return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
 
 
-def _zstd(path: Path) -> Kind:
-    """Load the module that Python has from 3.14 on, before it its backport."""
-    try:
-        if sys.version_info >= (3, 14):
-            from compression import zstd  # noqa: PLC0415 - only where a file needs it
-        else:
-            from backports import zstd  # noqa: PLC0415 - the same
-    except ImportError:
-        raise UnreadableLog(
-            "packed with zstd, which this Python cannot unpack",
-            where=str(path),
-            hint="pip install backports.zstd",
-        ) from None
-    return Kind("zstd", zstd.ZstdDecompressor, (zstd.ZstdError, EOFError))
-
-
 def kind_of(start: bytes, path: Path) -> Kind | None:
     """Return how a file is packed that starts with these bytes; None where it is not."""
     if start.startswith(GZIP_MAGIC):
         return Kind("gzip", _Gzip, (zlib.error, EOFError))
-    if start.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable(start):
-        return _zstd(path)
+    # A frame, or one of remarks: any of 16 first bytes, then three.
+    if start.startswith(b"\x28\xb5\x2f\xfd") or (
+        start[1:MAGIC_LENGTH] == b"\x2a\x4d\x18" and start[0] in range(0x50, 0x60)
+    ):
+        try:
+            if sys.version_info >= (3, 14):
+                from compression import zstd  # noqa: PLC0415 - only where a file needs it
+            else:
+                from backports import zstd  # noqa: PLC0415 - the same
+        except ImportError:
+            raise UnreadableLog(
+                "packed with zstd, which this Python cannot unpack",
+                where=str(path),
+                hint="pip install backports.zstd",
+            ) from None
+        return Kind("zstd", zstd.ZstdDecompressor, (zstd.ZstdError, EOFError))
     return None
-
-
-def _is_skippable(start: bytes) -> bool:
-    """Return whether a frame of remarks begins here: any of 16 first bytes, then three."""
-    return start[1:MAGIC_LENGTH] == b"\x2a\x4d\x18" and start[0] in range(0x50, 0x60)
 
 
 def bare(path: Path) -> Path:

@@ -149,19 +149,6 @@ def _is_evaluation(key: str) -> bool:
     return bool(EVALUATION_LIST_WORDS & _tokens(key))
 
 
-def _is_stage(key: str) -> bool:
-    """Return True for one of several trainings in a row, which different metrics judge."""
-    return (
-        re.fullmatch(
-            r"(?:.*/)?(?:stage_?\d*_?|phase_?\d*_?)?"
-            r"(?:sft|dpo|kto|orpo|ipo|simpo|grpo|ppo|rloo|reinforce|rm|reward_model|rlhf|rlvr)"
-            r"(?:_(?:history|log|log_history|curve|metrics|stage|training))?",
-            key.lower(),
-        )
-        is not None
-    )
-
-
 def _tokens(key: str) -> set[str]:
     return set(re.findall(r"[a-z]+", key.lower()))
 
@@ -174,7 +161,13 @@ def _by_run(document: _Lists, unnamed: str) -> dict[str, _Lists]:
     for key, rows in trained.items():
         if any(shared[name] > 1 for name in _outcomes(rows)):
             runs[key].rows[""] = rows
-    stages = [key for key in trained if _is_stage(key)]
+    # Different metrics judge several trainings in a row.
+    stage = (
+        r"(?:.*/)?(?:stage_?\d*_?|phase_?\d*_?)?"
+        r"(?:sft|dpo|kto|orpo|ipo|simpo|grpo|ppo|rloo|reinforce|rm|reward_model|rlhf|rlvr)"
+        r"(?:_(?:history|log|log_history|curve|metrics|stage|training))?"
+    )
+    stages = [key for key in trained if re.fullmatch(stage, key.lower())]
     if len(runs) < len(stages) and len(stages) > 1:
         runs.clear()
         for key in stages:
@@ -230,7 +223,11 @@ def _settings_by_run(
 
 
 def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -> Content:
-    final = _final_evaluations(document.numbers)
+    # Episodes played after training, logged with those of training.
+    evaluations = dict.fromkeys(key for key in document.numbers if _is_evaluation(key))
+    sizes = {len(array) for key, array in document.numbers.items() if key not in evaluations}
+    sizes |= {len(document.numbers[key]) for key in column_guess.step_keys(document.numbers)}
+    final = [key for key in evaluations if sizes and len(document.numbers[key]) not in sizes]
     columns, unit = lists.columns({k: a for k, a in document.numbers.items() if k not in final})
     if final:
         notes = [
@@ -240,7 +237,8 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
     notes = [*notes, *([lists.NUMBERED_NOTE] if unit == "rows" and len(columns) else [])]
     # Training first: it says what the steps are.
     for key, rows in sorted(document.rows.items(), key=lambda pair: _is_evaluation(pair[0])):
-        rows_unit = _step_unit(rows)
+        step_key = _step_key(rows)
+        rows_unit = column_guess.step_unit(step_key) if step_key else "rows"
         if not len(columns):
             unit = rows_unit
         elif rows_unit != unit:
@@ -250,14 +248,6 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
         if rows_unit == "rows":
             notes.append(lists.NUMBERED_NOTE)
     return Content(columns, settings, unit, list(dict.fromkeys(notes)))
-
-
-def _final_evaluations(arrays: Mapping[str, NDArray[np.float64]]) -> list[str]:
-    """Return the lists of episodes played after training, logged with those of training."""
-    evaluations = dict.fromkeys(key for key in arrays if _is_evaluation(key))
-    sizes = {len(array) for key, array in arrays.items() if key not in evaluations}
-    sizes |= {len(arrays[key]) for key in column_guess.step_keys(arrays)}
-    return [key for key in evaluations if sizes and len(arrays[key]) not in sizes]
 
 
 def _step_key(rows: Rows) -> str:
@@ -271,11 +261,6 @@ def _step_key(rows: Rows) -> str:
     return ""
 
 
-def _step_unit(rows: Rows) -> str:
-    key = _step_key(rows)
-    return column_guess.step_unit(key) if key else "rows"
-
-
 def _take_rows(columns: Columns, prefix: str, rows: Rows) -> None:
     step_key = _step_key(rows)
     for number, row in enumerate(rows, 1):
@@ -283,8 +268,10 @@ def _take_rows(columns: Columns, prefix: str, rows: Rows) -> None:
         step = to_step(values.pop(step_key, None)) if step_key else number
         if step is None:
             continue  # `_step_key` chose a key that every row has
-        columns.add_row(step, ((_column_key(prefix, key), n) for key, n in values.items()))
-
-
-def _column_key(prefix: str, key: str) -> str:
-    return key if key.startswith(("eval", "test", "val_")) else f"{prefix}{key}"
+        columns.add_row(
+            step,
+            (
+                ((key if key.startswith(("eval", "test", "val_")) else f"{prefix}{key}"), n)
+                for key, n in values.items()
+            ),
+        )

@@ -21,7 +21,14 @@ class TableParser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Open a table, a row or a cell; keep the state of a bar."""
         if tag == "progress":
-            self.tables.append(HtmlTable(progress=_progress(dict(attrs))))
+            attributes = dict(attrs)
+            texts = attributes.get("value") or "", attributes.get("max") or ""
+            value, total = (
+                int(text) if re.fullmatch(r"[0-9]{1,15}", text) else -1 for text in texts
+            )
+            self.tables.append(
+                HtmlTable(progress=(value, total) if min(value, total) >= 0 else None)
+            )
         elif tag == "table":
             # A bar precedes its table.
             if not self.tables or self.tables[-1].names or self.tables[-1].rows:
@@ -55,9 +62,3 @@ class TableParser(HTMLParser):
         """Take the text of a cell."""
         if self._cell is not None:
             self._cell.append(data)
-
-
-def _progress(attributes: dict[str, str | None]) -> tuple[int, int] | None:
-    texts = attributes.get("value") or "", attributes.get("max") or ""
-    value, total = (int(text) if re.fullmatch(r"[0-9]{1,15}", text) else -1 for text in texts)
-    return (value, total) if min(value, total) >= 0 else None

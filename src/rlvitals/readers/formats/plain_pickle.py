@@ -77,18 +77,14 @@ class _Array:
         self.content = number_type.decode(data, shape, by_column=bool(by_column))
 
 
-def _array_of_buffer(
-    data: bytes | bytearray, number_type: _NumberType, shape: object, order: str = "C"
-) -> object:
-    return number_type.decode(bytes(data), shape, by_column=order == "F")
-
-
 PICKLED_NAMES: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("numpy", "dtype"): _NumberType,
     ("numpy", "ndarray"): _Array,
     ("numpy.core.multiarray", "_reconstruct"): _Array,
     ("numpy.core.multiarray", "scalar"): lambda kind, data=b"": kind.decode(data),
-    ("numpy.core.numeric", "_frombuffer"): _array_of_buffer,
+    ("numpy.core.numeric", "_frombuffer"): lambda data, kind, shape, order="C": kind.decode(
+        bytes(data), shape, by_column=order == "F"
+    ),
     ("collections", "deque"): lambda items=(), _=None: list(items),
     ("collections", "OrderedDict"): lambda items=(): dict(items),
     ("collections", "defaultdict"): lambda _=None: {},

@@ -99,7 +99,13 @@ class _Document:
                     self._stack.append(_Open([], event.anchor, event.tag or ""))
                 case "MappingEndEvent" | "SequenceEndEvent":
                     node = self._stack.pop()
-                    self._add(self._close(node), node.anchor)
+                    content = node.content
+                    if isinstance(content, dict) and "<<" in content:
+                        content = self._merge(content)
+                    self._add(
+                        _argument(content) if node.tag.startswith(CALL_TAGS) else content,
+                        node.anchor,
+                    )
                 case "DocumentEndEvent":
                     break
         documents = self._stack[0].content
@@ -109,12 +115,6 @@ class _Document:
         if anchor:
             self._anchors[anchor] = value
         self._stack[-1].add(value)
-
-    def _close(self, node: _Open) -> object:
-        content = node.content
-        if isinstance(content, dict) and "<<" in content:
-            content = self._merge(content)
-        return _argument(content) if node.tag.startswith(CALL_TAGS) else content
 
     def _merge(self, content: dict[str, object]) -> dict[str, object]:
         """Add what `<<` names, below the mapping's own keys and in its own order of rank."""

@@ -131,8 +131,17 @@ class Rows:
             if not closed and len(pending) > 1:  # the quote that was open is closed
                 yield from self._row(pending)
                 pending = []
-            elif (closed and self._fits(line)) or self._too_long(pending):
-                yield from self._refuse_quote(pending)
+            # A quoted cell may contain newlines; an unclosed quote must not consume the file.
+            elif (
+                (closed and self._fits(line))
+                or len(pending) > 64
+                or pending[-1].end - pending[0].start > MAX_LINE_BYTES
+            ):
+                # The lines after the one that opened a quote are read on their own.
+                self.refused.add(pending[0].number, "opens a quote that it does not close")
+                self._last = pending[0]
+                for next_line in pending[1:]:
+                    yield from self._row([next_line])
                 pending = []
 
     def _row(self, lines: list[Line]) -> Iterator[Row]:
@@ -168,14 +177,3 @@ class Rows:
             return any(len(row) in widths and len(row) > 1 for row in rows)
         except csv.Error:
             return False
-
-    def _too_long(self, pending: list[Line]) -> bool:
-        # A quoted cell may contain newlines; an unclosed quote must not consume the file.
-        return len(pending) > 64 or pending[-1].end - pending[0].start > MAX_LINE_BYTES
-
-    def _refuse_quote(self, pending: list[Line]) -> Iterator[Row]:
-        """Refuse the line that opened a quote; read the ones after it on their own."""
-        self.refused.add(pending[0].number, "opens a quote that it does not close")
-        self._last = pending[0]
-        for line in pending[1:]:
-            yield from self._row([line])

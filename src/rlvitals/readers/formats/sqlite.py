@@ -112,7 +112,10 @@ def read_database(path: Path, work: Callable[["Connection"], T], lock_seconds: f
                     f"{path.absolute().as_uri()}?{options}", state, work, lock_seconds
                 )
         except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote damage
-            if not copy and _needs_copy(error):
+            # SQLite would have to write first: undo or redo what a crash left.
+            if not copy and getattr(error, "sqlite_errorname", "").startswith(
+                ("SQLITE_READONLY", "SQLITE_CANTOPEN")
+            ):
                 copy = True
             elif _is_lock(error) or _state(path) == state:  # else half of a write was seen
                 raise _refusal(path, error) from None
@@ -174,17 +177,13 @@ def _run_work(uri: str, state: _State, work: Callable[["Connection"], T], lock_s
 
     connection = sqlite3.connect(uri, timeout=lock_seconds, isolation_level=None, uri=True)
     with closing(connection):
-        connection.text_factory = _text
+        connection.text_factory = lambda data: data.decode(errors="replace")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         connection.set_progress_handler(watch, INSTRUCTIONS_PER_CHECK)
         for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
             connection.execute(f"PRAGMA {pragma}")
         connection.execute("BEGIN")
         return work(connection)
-
-
-def _text(data: bytes) -> str:
-    return data.decode(errors="replace")
 
 
 def _state(path: Path) -> _State:
@@ -208,12 +207,6 @@ def _size(path: Path, end: str) -> int:
         return _sibling(path, end).stat().st_size
     except OSError:
         return -1
-
-
-def _needs_copy(error: Exception) -> bool:
-    """Return True if SQLite would have to write first: undo or redo what a crash left."""
-    code = getattr(error, "sqlite_errorname", "")
-    return code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
 
 
 def _from_copy(path: Path, work: Callable[["Connection"], T], lock_seconds: float) -> T:

@@ -210,7 +210,14 @@ def _walk(data: NDArray[np.uint8], starts: Index, ends: Index) -> tuple[_Items, 
         else:
             items, offset = _items(data, row, offset, end, odd)
         batches.append(items)
-    return _concatenate_items(batches), odd
+    none = np.zeros(0, np.int64)
+    return _Items(
+        np.concatenate([none, *(items.row for items in batches)]),
+        np.concatenate([none, *(items.key for items in batches)]),
+        np.concatenate([none, *(items.key_end for items in batches)]),
+        np.concatenate([none, *(items.value for items in batches)]),
+        np.concatenate([none, *(items.value_end for items in batches)]),
+    ), odd
 
 
 def _items(
@@ -254,17 +261,6 @@ def _length(data: NDArray[np.uint8], offset: Index) -> tuple[Index, Index]:
     high = data[offset + 1].astype(np.int64)
     two_bytes = np.where(high < VARINT_CONTINUATION, (low & 127) | high << 7, -1)
     return offset + 1 + long, np.where(long, two_bytes, low)
-
-
-def _concatenate_items(batches: Sequence[_Items]) -> _Items:
-    none = np.zeros(0, np.int64)
-    return _Items(
-        np.concatenate([none, *(items.row for items in batches)]),
-        np.concatenate([none, *(items.key for items in batches)]),
-        np.concatenate([none, *(items.key_end for items in batches)]),
-        np.concatenate([none, *(items.value for items in batches)]),
-        np.concatenate([none, *(items.value_end for items in batches)]),
-    )
 
 
 def _view_words(text: bytes) -> NDArray[np.uint64]:

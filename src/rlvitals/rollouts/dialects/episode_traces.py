@@ -28,7 +28,6 @@ from rlvitals.rollouts.sample import (
     RewardPart,
     Sample,
     Tokens,
-    Turn,
     to_text,
 )
 
@@ -70,7 +69,7 @@ def _sample(path: Path, episode: Record, trace: Record) -> Sample:
     )
     return Sample(
         prompt=prompt or to_text(data.get("prompt") or data.get("question")),
-        turns=_text_turns(turns),
+        turns=tuple(t for t in turns if t.text or t.tool_calls),  # an interrupted one ends blank
         step=step_in(path, COHORT_FOLDER) if step is None else step,
         split=kind,
         group=to_text(mapping(episode.get("group")).get("id") or task.get("key")),
@@ -112,11 +111,6 @@ def _rewards(rewards: Record) -> dict[str, RewardPart]:
         if score is not None:
             parts[name] = RewardPart(score, 1.0 if weight is None else weight)
     return parts
-
-
-def _text_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Drop the turns without a text or a call, which an interrupted rollout ends with."""
-    return tuple(turn for turn in turns if turn.text or turn.tool_calls)
 
 
 def _seconds(timing: Record) -> float | None:
