@@ -110,18 +110,12 @@ def update(files: FsspecFiles, name: str, size: int, folder: Path) -> None:
             return
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
-        for data in _limit(files.read(name)):
+        count = 0  # up to the largest log, whatever the listing promised
+        for data in files.read(name):
+            count += len(data)
+            if count > MAX_FILE_BYTES:
+                break
             file.write(data)
-
-
-def _limit(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield chunks up to the largest log, whatever the listing promised."""
-    count = 0
-    for data in chunks:
-        count += len(data)
-        if count > MAX_FILE_BYTES:
-            return
-        yield data
 
 
 def ssh_options(url: str) -> dict[str, object]:

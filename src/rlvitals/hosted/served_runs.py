@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import IO, Any, TypeVar
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsplit
@@ -118,7 +119,10 @@ def _problem(error: urllib.error.HTTPError, location: str) -> VitalsError:
             where=location,
             hint="the address that `rlvitals serve` printed, with ?token=...",
         )
-    details = _read_details(error)
+    details: Mapping[str, Any] = {}
+    with suppress(OSError, ValueError):
+        content = json.loads(error.read(1 << 16))
+        details = content if isinstance(content, dict) else {}
     if error.code == HTTPStatus.NOT_FOUND:
         return UnreadableLog(
             str(details.get("problem", "there is no such run")),
@@ -127,11 +131,3 @@ def _problem(error: urllib.error.HTTPError, location: str) -> VitalsError:
         )
     text = str(details.get("problem", error.reason))
     return VitalsError(f"the server refuses: {error.code} {text}", where=location)
-
-
-def _read_details(error: urllib.error.HTTPError) -> Mapping[str, Any]:
-    try:
-        content = json.loads(error.read(1 << 16))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

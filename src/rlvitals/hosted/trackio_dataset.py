@@ -30,28 +30,25 @@ def write_databases(folder: Path) -> None:
         if not metrics.is_file():
             continue
         newest_s = max(metrics.stat().st_mtime, configs.stat().st_mtime)
-        if not database.exists() or database.stat().st_mtime < newest_s:
-            _write(metrics, configs, database)
-
-
-def _write(metrics: Path, configs: Path, database: Path) -> None:
-    temporary = database.with_suffix(".tmp")
-    temporary.unlink(missing_ok=True)
-    # The columns of each table; all further ones are members of its JSON column.
-    tables = (
-        ("metrics", "metrics", metrics, ("id", "run_id", "timestamp", "run_name", "step")),
-        ("configs", "config", configs, ("id", "run_id", "run_name", "created_at")),
-    )
-    with closing(sqlite3.connect(temporary)) as connection, connection:
-        for table, json_column, file, columns in tables:
-            names = (*columns, json_column)
-            connection.execute(f"CREATE TABLE {table} ({', '.join(names)})")
-            marks = ", ".join("?" * len(names))
-            connection.executemany(
-                f"INSERT INTO {table} VALUES ({marks})",  # noqa: S608 - names of ours
-                _rows(file, columns),
-            )
-    temporary.replace(database)
+        if database.exists() and database.stat().st_mtime >= newest_s:
+            continue
+        temporary = database.with_suffix(".tmp")
+        temporary.unlink(missing_ok=True)
+        # The columns of each table; all further ones are members of its JSON column.
+        tables = (
+            ("metrics", "metrics", metrics, ("id", "run_id", "timestamp", "run_name", "step")),
+            ("configs", "config", configs, ("id", "run_id", "run_name", "created_at")),
+        )
+        with closing(sqlite3.connect(temporary)) as connection, connection:
+            for table, json_column, file, columns in tables:
+                names = (*columns, json_column)
+                connection.execute(f"CREATE TABLE {table} ({', '.join(names)})")
+                marks = ", ".join("?" * len(names))
+                connection.executemany(
+                    f"INSERT INTO {table} VALUES ({marks})",  # noqa: S608 - names of ours
+                    _rows(file, columns),
+                )
+        temporary.replace(database)
 
 
 def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[object, ...]]:

@@ -7,7 +7,6 @@ is not asked for again.
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,13 @@ def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> Non
         raise VitalsError("W&B's runs need its client", hint="pip install wandb") from None
     try:
         api = wandb.Api(timeout=TIMEOUT_SECONDS)
-        runs = [api.run(location)] if run_id else _runs(api, project, group, since_s)
+        filters: dict[str, Any] = {"group": group} if group else {}
+        if since_s is not None:
+            start = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            filters["heartbeatAt"] = {"$gte": start}
+        runs: list[Any] = (
+            [api.run(location)] if run_id else list(api.runs(project, filters=filters))
+        )
         for number, run in enumerate(runs):
             show(number, len(runs), run.name)
             name = re.sub(r"[^\w.=-]+", "_", f"{run.name}-{run.id}")[-120:].strip(".")
@@ -63,14 +68,6 @@ def _split(location: str) -> tuple[str, str, str]:
     return f"{entity}/{project}", run_id, group
 
 
-def _runs(api: Any, project: str, group: str, since_s: float | None) -> list[Any]:
-    filters: dict[str, Any] = {"group": group} if group else {}
-    if since_s is not None:
-        start = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        filters["heartbeatAt"] = {"$gte": start}
-    return list(api.runs(project, filters=filters))
-
-
 def _update(run: Any, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     state = folder / ".state"
@@ -84,23 +81,18 @@ def _update(run: Any, folder: Path) -> None:
     with atomic_write(folder / "config.json") as file:
         file.write(json.dumps(settings, default=str).encode())
     history = folder / "history.jsonl"
-    step = _last_step(history)
+    last_step = _last_step(history)
+    last = -1 if last_step is None else last_step
     with open(open_append(history), "ab") as file:  # noqa: PTH123 - a descriptor
-        file.writelines(
-            json.dumps(row, default=str).encode() + b"\n"
-            for row in _rows(run, -1 if step is None else step)
-        )
+        # The client repeats rows where a page has both exported rows and live ones.
+        for row in run.scan_history(min_step=last + 1, page_size=1000):
+            step = int(row.get("_step", last + 1))
+            if step > last:
+                last = step
+                cells = {key: value for key, value in row.items() if value is not None}
+                file.write(json.dumps(cells, default=str).encode() + b"\n")
     with atomic_write(state) as file:
         file.write(stamp.encode())
-
-
-def _rows(run: Any, last: int) -> Iterator[dict[str, Any]]:
-    # The client repeats rows where a page has both exported rows and live ones.
-    for row in run.scan_history(min_step=last + 1, page_size=1000):
-        step = int(row.get("_step", last + 1))
-        if step > last:
-            last = step
-            yield {key: value for key, value in row.items() if value is not None}
 
 
 def _last_step(path: Path) -> int | None:

@@ -143,7 +143,11 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     main = next((table for table in tables if table is not None), None)
     for order, (log, log_table) in enumerate(zip(logs, tables, strict=True)):
         table = log_table or main  # a settings file uses the names of the run's logs
-        gathered.settings = {**_settings(log, table), **gathered.settings}
+        settings: dict[str, Setting] = {}  # unknown ones keep their keys
+        for key, value in log.settings.items():
+            setting = lookup.setting(table, key) if table else None
+            settings[setting or lookup.setting(frameworks.GENERIC, key) or key] = value
+        gathered.settings = {**settings, **gathered.settings}
         by_key = {key: _column(log, table, key, s, overrides) for key, s in log.series.items()}
         names = {k: (c.name, c.measured.how) if c else None for k, c in by_key.items()}
         for key, metric in key_grammar.name_keys(table, names):
@@ -315,15 +319,6 @@ def _meaning(table: Table | None, key: str, overrides: Given) -> tuple[str, Name
     return None
 
 
-def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
-    """Map a log's settings to canonical names; unknown ones keep their keys."""
-    settings: dict[str, Setting] = {}
-    for key, value in log.settings.items():
-        name = lookup.setting(table, key) if table else None
-        settings[name or lookup.setting(frameworks.GENERIC, key) or key] = value
-    return settings
-
-
 def _notes(logs: Sequence[Log], straight: Sequence[resume.Straight]) -> tuple[str, ...]:
     shuffled = max((series.shuffled for series in straight), default=0)
     notes = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
@@ -371,26 +366,19 @@ def _describe_replaced(
 ) -> str:
     """Describe how many metrics of a file were read from another file, and why."""
     names = {column.name for column in columns}
-    other_logs = dict.fromkeys(_log_name(logs[best[column.name].order]) for column in columns)
+    other_logs = [*dict.fromkeys(_log_name(logs[best[column.name].order]) for column in columns)]
     share = f"{len(names)} of its {total} metrics {'are' if len(names) > 1 else 'is'} read from"
     spans = all(column.rank[0] for column in columns)
     fuller = any(best[column.name].rank[1] > column.rank[1] for column in columns)
     reason = ", which spans the run" if not spans else ", which holds more points" if fuller else ""
-    return f"{share} {_join_names(list(other_logs))}{reason if len(other_logs) == 1 else ''}"
+    sources = " and ".join(other_logs)
+    if len(other_logs) > 2:
+        sources = f"{other_logs[0]} and {quantity(len(other_logs) - 1, 'other')}"
+    return f"{share} {sources}{reason if len(other_logs) == 1 else ''}"
 
 
 def _log_name(log: Log) -> str:
     return log.where or log.source
-
-
-def _join_names(names: Sequence[str]) -> str:
-    """Join one or two names; of more, name the first and the number of others."""
-    max_names = 2
-    return (
-        " and ".join(names)
-        if len(names) <= max_names
-        else f"{names[0]} and {quantity(len(names) - 1, 'other')}"
-    )
 
 
 def budget(total: Setting | None) -> Budget | None:

@@ -68,19 +68,18 @@ def to_turns(messages: Iterable[object]) -> tuple[Turn, ...]:
         if turn.role == "tool" and open_calls:
             answered = to_text(message.get("tool_call_id"))
             key = answered if answered in open_calls else next(iter(open_calls))
-            _add_result(turns, *open_calls.pop(key), turn.text)
+            index, number = open_calls.pop(key)
+            tool_calls = list(turns[index].tool_calls)
+            tool_calls[number] = replace(
+                tool_calls[number], result=turn.text, failed=is_failure(turn.text)
+            )
+            turns[index] = replace(turns[index], tool_calls=tuple(tool_calls))
         calls = message.get("tool_calls")
         for number, call in enumerate(calls if isinstance(calls, list) else ()):
             call_id = to_text(call.get("id")) if isinstance(call, Mapping) else ""
             open_calls[call_id or f"{len(turns)}/{number}"] = len(turns), number
         turns.append(turn)
     return tuple(turns)
-
-
-def _add_result(turns: list[Turn], turn: int, number: int, result: str) -> None:
-    calls = list(turns[turn].tool_calls)
-    calls[number] = replace(calls[number], result=result, failed=is_failure(result))
-    turns[turn] = replace(turns[turn], tool_calls=tuple(calls))
 
 
 def split_prompt(turns: Sequence[Turn]) -> tuple[str, tuple[Turn, ...]]:

@@ -58,7 +58,13 @@ def find(
     such a metric only the quarter at that end shows the finding. Raises UsageError where the
     rollouts do not record what it counts.
     """
-    values = _values(rollouts, metric)
+    family = next((family for family in MEMBER_VALUES if metric.startswith(f"{family}/")), None)
+    if family is None:
+        measures = (m for prefix, m in SAMPLE_VALUES.items() if metric.startswith(prefix))
+        measure = next(measures, None)
+        values = None if measure is None else measure(rollouts)
+    else:
+        values = MEMBER_VALUES[family](rollouts, metric.removeprefix(f"{family}/"))
     if values is None:
         raise UsageError(
             f"rollouts do not show {metric}",
@@ -74,16 +80,6 @@ def find(
     at_the_end = order <= np.percentile(order, 25)
     indices, order = indices[at_the_end], order[at_the_end]
     return indices[np.lexsort((-steps[indices], order))]
-
-
-def _values(rollouts: Rollouts, metric: str) -> Values | None:
-    for family, member_values in MEMBER_VALUES.items():
-        if metric.startswith(f"{family}/"):
-            return member_values(rollouts, metric.removeprefix(f"{family}/"))
-    return next(
-        (values(rollouts) for prefix, values in SAMPLE_VALUES.items() if metric.startswith(prefix)),
-        None,
-    )
 
 
 def _in_equal_groups(rollouts: Rollouts, name: str) -> Values | None:

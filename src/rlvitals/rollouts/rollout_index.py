@@ -61,7 +61,10 @@ def of_run(folder: Path) -> Rollouts | None:
     """
     try:
         files = dict(_files_in(folder, folder.stat().st_mtime_ns))
-        for inner in _rollout_folders(folder):
+        with os.scandir(folder) as entries:
+            folders = (entry for entry in entries if ROLLOUT_FOLDER.search(entry.name))
+            inner_folders = sorted(Path(entry.path) for entry in folders if entry.is_dir())
+        for inner in inner_folders:
             files |= find(inner)
     except OSError:
         return None
@@ -74,12 +77,6 @@ def _files_in(folder: Path, _changed: int) -> dict[Path, Dialect]:
         files = sorted(Path(entry.path) for entry in entries if not entry.is_dir())
     claimed = {file: claim(file) for file in files}
     return {file: dialect for file, dialect in claimed.items() if dialect is not None}
-
-
-def _rollout_folders(folder: Path) -> list[Path]:
-    with os.scandir(folder) as entries:
-        folders = (entry for entry in entries if ROLLOUT_FOLDER.search(entry.name))
-        return sorted(Path(entry.path) for entry in folders if entry.is_dir())
 
 
 def read_files(root: Path, files: Files) -> Rollouts:

@@ -30,7 +30,13 @@ def to_log(rollouts: Rollouts) -> Log:
     }
     if rows["characters"].any():
         columns["rollout/looping_share"] = means.of(rows["looping"])
-    columns |= _failures(rows, means) | _conversations(rows, means)
+    wrong, unscored = rows["error"] != 0, np.isnan(rows["reward"])
+    if wrong.any():
+        columns["rollout/error_share"] = means.of(wrong)
+        columns["rollout/failed_as_zero_share"] = means.of(wrong & (rows["reward"] == 0))
+    if unscored.any():
+        columns["rollout/unscored_share"] = means.of(unscored)
+    columns |= _conversations(rows, means)
     columns |= {
         "rollout/prompt_retrieval": means.of(rows["retrieved"]),
         "rollout/copied_share": means.of(rows["copied"]),
@@ -43,18 +49,6 @@ def to_log(rollouts: Rollouts) -> Log:
     columns |= group_series(rollouts, indices, means)
     series = {key: column for key, column in columns.items() if len(column)}
     return Log(SOURCE, series, notes=rollouts.notes, framework=SOURCE)
-
-
-def _failures(rows: NDArray[np.void], means: StepMeans) -> dict[str, Series]:
-    """Return the shares of rollouts that failed, or have no reward, where any has."""
-    wrong, unscored = rows["error"] != 0, np.isnan(rows["reward"])
-    columns = {}
-    if wrong.any():
-        columns["rollout/error_share"] = means.of(wrong)
-        columns["rollout/failed_as_zero_share"] = means.of(wrong & (rows["reward"] == 0))
-    if unscored.any():
-        columns["rollout/unscored_share"] = means.of(unscored)
-    return columns
 
 
 def _conversations(rows: NDArray[np.void], means: StepMeans) -> dict[str, Series]:

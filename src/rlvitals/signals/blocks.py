@@ -30,22 +30,19 @@ def autocorrelation_time(values: Array) -> float:
         return float(x.size)
     group = math.ceil(x.size / (1 << 16))  # longer series are averaged down first
     x = block_means(scale_to_unit(x)[0], group)
-    tau = max(_tau(x), 1.0)
-    # A block that is itself white hides any tau up to its own length.
-    return float(min(max(group * tau if group > 1 else tau, 1.0), group * x.size))
-
-
-def _tau(values: Array) -> float:
-    residual, bent = line_fit(values)[1], two_lines_fit(values)[0]
+    residual, bent = line_fit(x)[1], two_lines_fit(x)[0]
     rho = persistence(residual, SHRINKAGE_LINE, 0.0)
     rho_bent = persistence(bent, SHRINKAGE_TWO_LINES, 1.0)
     if rho_bent < rho:
         residual, rho = bent, rho_bent
-    if rho >= 1:
-        return float(values.size)
-    tau = _sokal(residual)
-    # From 100 tau on, the series' own correlations need no AR(1) model.
-    return tau if values.size >= 100.0 * tau else max(tau, (1 + rho) / (1 - rho))
+    tau = float(x.size)
+    if rho < 1:
+        tau = _sokal(residual)
+        # From 100 tau on, the series' own correlations need no AR(1) model.
+        tau = tau if x.size >= 100.0 * tau else max(tau, (1 + rho) / (1 - rho))
+    tau = max(tau, 1.0)
+    # A block that is itself white hides any tau up to its own length.
+    return float(min(max(group * tau if group > 1 else tau, 1.0), group * x.size))
 
 
 def _sokal(residual: Array) -> float:

@@ -17,7 +17,6 @@ from rlvitals.signals.noise import (
     MIN_NOISE_POINTS,
     PUSH_TWO_LINES,
     SHRINKAGE_TWO_LINES,
-    Noise,
     ar1_noise,
     candidates,
     persistence,
@@ -77,16 +76,13 @@ def _size(points: Array, end: int, width: int, drop: float) -> float:
     weights = np.zeros(points.size)
     weights[end - width : end] += 1 / width
     weights[-width:] -= 1 / width
-    error = math.sqrt(min(noise.variance(weights) for noise in _noises(points, end)))
+    noises = candidates(points)
+    if MIN_NOISE_POINTS <= end <= points.size - MIN_NOISE_POINTS:
+        # The noise around the rise and the fall.
+        (up, first), (down, second) = two_lines_fit(points[:end]), two_lines_fit(points[end:])
+        residual = np.concatenate((up, down))
+        free, slope = SHRINKAGE_TWO_LINES
+        rho = persistence(residual, (2 * free, 2 * slope), PUSH_TWO_LINES)
+        noises = (*noises, *ar1_noise(residual, rho, seams=(first, end, end + second)))
+    error = math.sqrt(min(noise.variance(weights) for noise in noises))
     return drop / error if error > FLOAT_ROUNDING else math.inf
-
-
-def _noises(points: Array, end: int) -> tuple[Noise, ...]:
-    """Describe the noise around the complete series, and around its rise and its fall."""
-    if not MIN_NOISE_POINTS <= end <= points.size - MIN_NOISE_POINTS:
-        return candidates(points)
-    (up, first), (down, second) = two_lines_fit(points[:end]), two_lines_fit(points[end:])
-    residual = np.concatenate((up, down))
-    free, slope = SHRINKAGE_TWO_LINES
-    rho = persistence(residual, (2 * free, 2 * slope), PUSH_TWO_LINES)
-    return (*candidates(points), *ar1_noise(residual, rho, seams=(first, end, end + second)))

@@ -22,25 +22,23 @@ def ema(values: Array, alpha: float) -> Array:
     if not is_finite.any():
         return averages
     unit, exponent = scale_to_unit(column[is_finite])
+    smooth = unit.copy()
+    if alpha < 1:
+        # Within a chunk the recursion is a weighted sum with weights (1 - alpha)^-k, which must
+        # stay finite: the largest is 1e12.
+        keep = 1 - alpha
+        length = int(min(max(np.log(1e12) / -np.log(keep), 1), unit.size))
+        total, weight = 0.0, 0.0
+        decay = keep ** np.arange(length, dtype=np.float64)
+        for start in range(0, unit.size, length):
+            chunk = unit[start : start + length]
+            fade = decay[: chunk.size]
+            totals = fade * (keep * total + np.cumsum(chunk / fade))
+            weights = fade * (keep * weight + np.cumsum(1 / fade))
+            smooth[start : start + chunk.size] = totals / weights
+            total, weight = float(totals[-1]), float(weights[-1])
     with np.errstate(over="ignore"):
-        smooth = np.ldexp(unit if alpha == 1 else _smooth(unit, 1 - alpha), exponent)
+        smooth = np.ldexp(smooth, exponent)
     count = np.cumsum(is_finite)
     averages[count > 0] = smooth[count[count > 0] - 1]
     return averages
-
-
-def _smooth(values: Array, keep: float) -> Array:
-    # Within a chunk the recursion is a weighted sum with weights (1 - alpha)^-k, which must stay
-    # finite: the largest is 1e12.
-    length = int(min(max(np.log(1e12) / -np.log(keep), 1), values.size))
-    total, weight = 0.0, 0.0
-    smooth = np.empty_like(values)
-    decay = keep ** np.arange(length, dtype=np.float64)
-    for start in range(0, values.size, length):
-        chunk = values[start : start + length]
-        fade = decay[: chunk.size]
-        totals = fade * (keep * total + np.cumsum(chunk / fade))
-        weights = fade * (keep * weight + np.cumsum(1 / fade))
-        smooth[start : start + chunk.size] = totals / weights
-        total, weight = float(totals[-1]), float(weights[-1])
-    return smooth

@@ -53,7 +53,11 @@ def crossing(
         return Unclear("at this pace it is too far off to tell")
     x, y = block_means(x, group), block_means(y, group)
     span = float(places[-1]) - float(places[0])
-    logged = level > 0 and bool((y > 0).all()) and _bends_less(x, y)
+    logged = level > 0 and bool((y > 0).all())
+    if logged:  # an exponential, if it fits better than a straight line
+        straight, log = _Line.fit(x, y).residual, _Line.fit(x, np.log(y)).residual
+        exponential = y - np.exp(np.log(y) - log)
+        logged = float(exponential @ exponential) < float(straight @ straight)
     reach = _reach(x, np.log(y) if logged else y, math.log(level) if logged else level, confidence)
     if isinstance(reach, Unclear):
         return reach
@@ -62,13 +66,6 @@ def crossing(
     if high > float(places[-1]) + 3.0 * span:
         return Unclear("at this pace it is too far off to tell")
     return Crossing(step, low, high, "exponential" if logged else "straight")
-
-
-def _bends_less(x: Array, y: Array) -> bool:
-    """Return True if an exponential fits `y` better than a straight line."""
-    straight, log = _Line.fit(x, y), _Line.fit(x, np.log(y))
-    exponential = y - np.exp(np.log(y) - log.residual)
-    return float(exponential @ exponential) < float(straight.residual @ straight.residual)
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,21 +288,16 @@ def _answer(blocks: _Blocks, min_gain: float) -> Answer:
 
 
 def _blocks(values: Array, *, anew: bool = False) -> _Blocks:
-    shortest = max(values.size // MAX_OUTCOME_BLOCKS, 1)
-    length, needed = (shortest, 1) if anew else _block_length(values)
+    shortest, longest = values.size // MAX_OUTCOME_BLOCKS, values.size // MIN_OUTCOME_BLOCKS
+    length, needed = max(shortest, 1), 1
+    if not anew:
+        # Blocks of this length are independent.
+        needed = math.ceil(MEMORIES_PER_BLOCK * _memory(values))
+        # Independent points need no averaging, and a short log has too few for it.
+        needed = 1 if needed <= MEMORIES_PER_BLOCK else needed
+        length = max(min(max(needed, shortest), longest), 1)
     start = values[: max(values.size // (2 * MAX_OUTCOME_BLOCKS), 3)]
     return _Blocks(block_means(values, length), length, needed, float(np.median(start)), anew)
-
-
-def _block_length(values: Array) -> tuple[int, int]:
-    """Return the length of a block, and the length that makes blocks independent."""
-    longest = values.size // MIN_OUTCOME_BLOCKS
-    shortest = values.size // MAX_OUTCOME_BLOCKS
-    needed = math.ceil(MEMORIES_PER_BLOCK * _memory(values))
-    # Independent points need no averaging, and a short log has too few for it.
-    needed = 1 if needed <= MEMORIES_PER_BLOCK else needed
-    length = max(min(max(needed, shortest), longest), 1)
-    return length, needed
 
 
 def _coarse(fine: _Blocks, values: Array) -> _Blocks:

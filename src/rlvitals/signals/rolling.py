@@ -35,17 +35,12 @@ def medians_ending_at(column: Array, ends: NDArray[np.int64], window: int, min_c
     padded = np.concatenate((np.full(window, np.nan), column))
     padded[~np.isfinite(padded)] = np.nan
     windows = sliding_window_view(padded, window)
-    chunks = [
-        _medians(windows[ends[start : start + MAX_WINDOWS_PER_SORT] + 1], min_count)
-        for start in range(0, ends.size, MAX_WINDOWS_PER_SORT)
-    ]
-    return np.concatenate(chunks) if chunks else np.empty(0)
-
-
-def _medians(windows: Array, min_count: int) -> Array:
-    ordered = np.sort(windows, axis=1)  # NaN sorts last
-    count = np.isfinite(ordered).sum(axis=1)
-    middle, row = np.maximum(count - 1, 0), np.arange(count.size)
-    # Halves are added, not sums halved: two values of 1e308 have a median.
-    halves = ordered[row, middle // 2] / 2 + ordered[row, (middle + 1) // 2] / 2
-    return np.where(count >= min_count, halves, np.nan)
+    chunks = [np.empty(0)]
+    for start in range(0, ends.size, MAX_WINDOWS_PER_SORT):
+        ordered = np.sort(windows[ends[start : start + MAX_WINDOWS_PER_SORT] + 1], axis=1)
+        count = np.isfinite(ordered).sum(axis=1)  # NaN sorts last
+        middle, row = np.maximum(count - 1, 0), np.arange(count.size)
+        # Halves are added, not sums halved: two values of 1e308 have a median.
+        halves = ordered[row, middle // 2] / 2 + ordered[row, (middle + 1) // 2] / 2
+        chunks.append(np.where(count >= min_count, halves, np.nan))
+    return np.concatenate(chunks)

@@ -1,6 +1,6 @@
 """Find values far above the median of the values before them."""
 
-from functools import partial
+import math
 
 import numpy as np
 
@@ -41,12 +41,12 @@ def spikes(values: Array, *, factor: float, floor: float, window: int = 50) -> t
     )
     with np.errstate(over="ignore", invalid="ignore"):
         hits = np.isfinite(baselines) & (column[above] > factor * baselines)
-    hit_spikes = map(partial(_spike, column), above[hits].tolist(), baselines[hits].tolist())
-    return tuple(hit_spikes)
-
-
-def _spike(column: Array, index: int, baseline: float) -> Spike:
-    value = float(column[index])
-    with np.errstate(over="ignore"):
-        ratio = float(np.float64(value) / baseline) if baseline > 0 else float("inf")
-    return Spike(index, value, baseline, ratio)
+        return tuple(
+            Spike(
+                index,
+                float(column[index]),
+                baseline,
+                float(column[index] / baseline) if baseline > 0 else math.inf,
+            )
+            for index, baseline in zip(above[hits].tolist(), baselines[hits].tolist(), strict=True)
+        )

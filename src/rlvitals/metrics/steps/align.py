@@ -91,17 +91,14 @@ def align(sources: Sequence[Source]) -> list[Clock]:
         clock = _clock(source, references) if references else SAME_CLOCK
         clocks[index] = clock
         if clock.how != "unknown":
-            references.append((index, _translate_source(source, clock)))
+            if clock.mine is not None:
+                series = {
+                    name: Series(clock.translate(s.steps), s.times, s.values)
+                    for name, s in source.series.items()
+                }
+                source = Source(source.unit, series)
+            references.append((index, source))
     return clocks
-
-
-def _translate_source(source: Source, clock: Clock) -> Source:
-    if clock.mine is None:
-        return source
-    moved = {
-        k: Series(clock.translate(s.steps), s.times, s.values) for k, s in source.series.items()
-    }
-    return Source(source.unit, moved)
 
 
 def _clock(source: Source, references: Sequence[tuple[int, Source]]) -> Clock:
@@ -112,10 +109,15 @@ def _clock(source: Source, references: Sequence[tuple[int, Source]]) -> Clock:
     for how, pairs in ways:
         for index, reference in references:
             matched = pairs(source, reference)
-            if matched is not None and _alike(how, *matched):
+            if matched is None:
+                continue
+            if _alike(how, *matched):
                 return SAME_CLOCK
-            if matched is not None and (clock := _clock_of_pairs(how, index, *matched)) is not None:
-                return clock
+            # Pairs in the order of `mine` are a clock if they increase.
+            mine, indices = np.unique(matched[0], return_index=True)
+            theirs = np.maximum.accumulate(matched[1][indices])
+            if len(mine) > 1 and theirs[-1] > theirs[0]:
+                return Clock(how, index, mine, theirs)
     index, first = references[0]
     low, high = sorted((source.last, first.last))
     # Below half, the logs count different steps.
@@ -130,13 +132,6 @@ def _alike(how: How, mine: Steps, theirs: Steps) -> bool:
     else:
         slack = float(np.median(np.diff(np.unique(theirs)))) if np.ptp(theirs) else 0.0
     return bool(np.mean(np.abs(theirs - mine) <= slack) >= MIN_ORDERED_SHARE)
-
-
-def _clock_of_pairs(how: How, index: int, mine: Steps, theirs: Steps) -> Clock | None:
-    """Return a clock from pairs in the order of `mine`; None if they do not increase."""
-    mine, indices = np.unique(mine, return_index=True)
-    theirs = np.maximum.accumulate(theirs[indices])
-    return Clock(how, index, mine, theirs) if len(mine) > 1 and theirs[-1] > theirs[0] else None
 
 
 def pair_by_values(source: Source, reference: Source) -> Pairs | None:

@@ -26,10 +26,11 @@ def to_main_steps(log: Log, table: Table | None) -> Log:
     if clock is None:
         return log
     moved = {
-        key: column
+        key: Series(
+            np.rint(np.interp(series.times, *clock)).astype(np.int64), series.times, series.values
+        )
         for key, series in log.series.items()
-        if re.fullmatch(table.off_axis.keys, key)
-        and (column := _steps_by_time(series, clock)) is not None
+        if re.fullmatch(table.off_axis.keys, key) and np.isfinite(series.times).all()
     }
     if not moved:
         return log
@@ -47,10 +48,3 @@ def _clock(series: Mapping[str, Series], keys: tuple[str, ...]) -> Clock | None:
     has_time = np.isfinite(times)
     order = np.argsort(times[has_time], kind="stable")
     return (times[has_time][order], steps[has_time][order]) if has_time.any() else None
-
-
-def _steps_by_time(series: Series, clock: Clock) -> Series | None:
-    if not np.isfinite(series.times).all():
-        return None
-    steps = np.rint(np.interp(series.times, *clock)).astype(np.int64)
-    return Series(steps, series.times, series.values)

@@ -43,6 +43,8 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
     except (OSError, ValueError, RecursionError):
         result = {}
     rewards = scores(mapping(mapping(result.get("verifier_result")).get("rewards")))
+    single = next(iter(rewards.values())) if len(rewards) == 1 else None
+    total = rewards.get("reward", single)
     exception = mapping(result.get("exception_info"))
     log_probs = [numbers(m.get("logprobs")) for m in metrics]
     return [
@@ -51,7 +53,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
             turns=replies,
             split=EVAL_SPLIT,
             task=to_text(result.get("task_name")),
-            reward=_total({name: part.score for name, part in rewards.items()}),
+            reward=None if total is None else total.score,
             parts=rewards,
             error=": ".join(
                 filter(
@@ -86,12 +88,6 @@ def _turns(step: Record) -> list[Turn]:
         Turn(role, text, tuple(calls)),
         *(Turn("tool", content_text(result.get("content"))) for result in results),
     ]
-
-
-def _total(rewards: dict[str, float]) -> float | None:
-    if "reward" in rewards:
-        return rewards["reward"]
-    return next(iter(rewards.values())) if len(rewards) == 1 else None
 
 
 def _seconds(steps: Sequence[Record]) -> float | None:
