@@ -209,7 +209,9 @@ def read_trainings(text: str, log: Log) -> list[Log]:
     for n, (training, heading) in enumerate(zip(logs, headings, strict=True), 1):
         first_text = re.search(r"[^\W\d_].{0,59}", heading.rpartition("\n\n")[2])
         note = f"training {n} of {len(logs)} in one output: {first_text[0] if first_text else ''!r}"
-        if not _is_evaluation(heading):
+        # The first row of a training, or the line above it, may tell of a test.
+        last_lines = [line for line in heading.split("\n") if line.strip()][-2:]
+        if not re.search(r"(?i)\b(?:eval|test)", "\n".join(last_lines)):
             trainings.append(replace(training, notes=(*training.notes, note)))
     return trainings or [log]
 
@@ -241,12 +243,6 @@ def _counts_on(headings: Sequence[str]) -> bool:
     counts = [{unit.lower(): int(n) for unit, n in counter.findall(text)} for text in headings]
     common = set.intersection(*map(set, counts))
     return any(all(a[unit] < b[unit] for a, b in pairwise(counts)) for unit in common)
-
-
-def _is_evaluation(heading: str) -> bool:
-    """Return True if the first row of a training, or the line above it, tells of a test."""
-    lines = [line for line in heading.split("\n") if line.strip()]
-    return re.search(r"(?i)\b(?:eval|test)", "\n".join(lines[-2:])) is not None
 
 
 def _read_file(file: BinaryIO, location: str, previous: Cursor | None) -> tuple[Log, _State]:

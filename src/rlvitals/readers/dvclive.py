@@ -33,7 +33,16 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog where it is no metric's table."""
     resume = previous if isinstance(previous, Position) else None
     table = compressed.bare(path)
-    key, columns, texts = _key(table), Columns(), Refusals("value")
+    root = _root(table)
+    key, columns, texts = (
+        (
+            table.stem
+            if root is None
+            else table.relative_to(root.joinpath(*DVCLIVE_FOLDER)).with_suffix("").as_posix()
+        ),
+        Columns(),
+        Refusals("value"),
+    )
     with open_log(path) as file:
         head = Lines(file)
         line = next(iter(head), None)
@@ -82,14 +91,6 @@ def _root(path: Path) -> Path | None:
         if (folder.parent.name, folder.name) == DVCLIVE_FOLDER:
             return folder.parent.parent
     return None
-
-
-def _key(path: Path) -> str:
-    """Return the metric's name: where its file lies under `plots/metrics/`."""
-    root = _root(path)
-    if root is None:
-        return path.stem
-    return path.relative_to(root.joinpath(*DVCLIVE_FOLDER)).with_suffix("").as_posix()
 
 
 def _is_header(path: Path, names: list[str]) -> bool:

@@ -191,15 +191,12 @@ def _settings(run_info: About, changed: Mapping[str, object]) -> dict[str, Setti
     settings: dict[str, object] = {} if run_info.seed is None else {"seed": run_info.seed}
     settings |= dict(flatten(run_info.settings))
     settings |= dict(flatten(changed))
-    return {**run_settings, **dict(_plain(settings.items()))}
-
-
-def _plain(pairs: Pairs) -> Iterator[tuple[str, Setting]]:
-    for key, value in pairs:
-        if isinstance(value, Setting):
-            yield key, value
-        elif isinstance(value, list):
-            yield key, json.dumps(value)[:500]
+    plain = {
+        key: json.dumps(value)[:500] if isinstance(value, list) else value
+        for key, value in settings.items()
+        if isinstance(value, Setting | list)
+    }
+    return {**run_settings, **plain}
 
 
 def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:

@@ -58,7 +58,18 @@ def claims(path: Path, head: bytes) -> bool:
     if not path.exists():  # the name of a packed file: reading it says what it holds
         return OUTPUT_MARK.search(head) is not None
     try:
-        return _may_hold_training(path) and any(t.log.series for t in _trainings(path))
+        # Outputs and the name of a measure are looked for without parsing the file.
+        has_output = has_measure = False
+        end = b""
+        with path.open("rb") as file:
+            while not (has_output and has_measure) and (chunk := file.read(2**20)):
+                chunk = end + chunk
+                has_output = has_output or OUTPUT_MARK.search(chunk) is not None
+                has_measure = has_measure or bool(
+                    re.search(rb"[Rr]eward|[Ll]oss|[Rr]eturn|[Ss]core|ep_rew", chunk)
+                )
+                end = chunk[-64:]
+        return (has_output and has_measure) and any(t.log.series for t in _trainings(path))
     except (UnreadableLog, OSError):  # reading it says so
         return False
 
@@ -71,21 +82,6 @@ def claims_single(path: Path, head: bytes) -> bool:
 def _is_notebook(path: Path, head: bytes) -> bool:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return path.suffix.lower() == ".ipynb" and start.startswith(b"{")
-
-
-def _may_hold_training(path: Path) -> bool:
-    """Search a file for outputs and for the name of a measure, without parsing it."""
-    has_output = has_measure = False
-    end = b""
-    with path.open("rb") as file:
-        while not (has_output and has_measure) and (chunk := file.read(2**20)):
-            chunk = end + chunk
-            has_output = has_output or OUTPUT_MARK.search(chunk) is not None
-            has_measure = has_measure or bool(
-                re.search(rb"[Rr]eward|[Ll]oss|[Rr]eturn|[Ss]core|ep_rew", chunk)
-            )
-            end = chunk[-64:]
-    return has_output and has_measure
 
 
 def split(path: Path, _: bytes) -> Mapping[str, Reader]:
@@ -131,7 +127,21 @@ def _trainings(path: Path) -> tuple[Training, ...]:
 def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     cells, is_damaged = read_cells(read_document(path))
     trainings = [training for cell in cells for training in _of_cell(path, cell)]
-    trainings = _without_evaluations(trainings, {cell.number: cell.source for cell in cells})
+    # What a cell that does not train has printed is of a trained policy.
+    sources = {cell.number: cell.source for cell in cells}
+    # Besides a trainer's table, words that stand in any cell are too little.
+    has_table = any(training.log.source == "trainer-state" for training in trainings)
+    pattern = TRAINING_CALL if has_table else TRAINING_SOURCE
+    # Printed rows may hold what only a learner knows.
+    learner = r"(?:.*[^a-z])?(?:loss|kl|learning_rate|n_updates|exploration_rate|entropy|epsilon)"
+    trained = [
+        training
+        for training in trainings
+        if training.log.source == "trainer-state"
+        or pattern.search(sources[training.cell])
+        or any(re.match(learner, key, re.IGNORECASE) for key in training.log.series)
+    ]
+    trainings = trained or [t for t in trainings if not _evaluates(sources[t.cell])]
     trainings = trainings or _of_repeated_lines(path, cells)
     trainings = trainings or [t for cell in cells for t in _of_frames(path, cell)]
     last = max((training.cell for training in trainings), default=0)
@@ -139,7 +149,13 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     trainings = [*trainings, *failures]
     if not trainings:
         raise UnreadableLog(
-            _problem(cells, is_damaged=is_damaged),
+            (
+                "a notebook that is damaged or cut short, with no training in what can be read"
+                if is_damaged
+                else "a notebook with no training in the outputs of its cells"
+                if any(cell.outputs for cell in cells)
+                else "a notebook without outputs"
+            ),
             where=str(path),
             hint="run its cells and save it with their outputs",
         )
@@ -148,41 +164,10 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     return tuple(_with_settings(training, cells, notes) for training in trainings)
 
 
-def _without_evaluations(
-    trainings: Sequence[Training], sources: Mapping[int, str]
-) -> list[Training]:
-    """Leave out what a cell that does not train has printed: episodes of a trained policy."""
-    # Besides a trainer's table, words that stand in any cell are too little.
-    has_table = any(training.log.source == "trainer-state" for training in trainings)
-    pattern = TRAINING_CALL if has_table else TRAINING_SOURCE
-    trained = [
-        training
-        for training in trainings
-        if training.log.source == "trainer-state"
-        or pattern.search(sources[training.cell])
-        or _has_learner(training.log)
-    ]
-    return trained or [t for t in trainings if not _evaluates(sources[t.cell])]
-
-
-def _has_learner(log: Log) -> bool:
-    """Return True if printed rows hold what only a learner knows."""
-    pattern = r"(?:.*[^a-z])?(?:loss|kl|learning_rate|n_updates|exploration_rate|entropy|epsilon)"
-    return any(re.match(pattern, key, re.IGNORECASE) for key in log.series)
-
-
 def _evaluates(source: str) -> bool:
     """Return True for source that plays a trained policy, or shows what was saved."""
     words = r"eval|test|predict|baseline|random|demo|play|rollout|load|read_"
     return re.search(words, source, re.IGNORECASE) is not None
-
-
-def _problem(cells: Sequence[Cell], *, is_damaged: bool) -> str:
-    if is_damaged:
-        return "a notebook that is damaged or cut short, with no training in what can be read"
-    if not any(cell.outputs for cell in cells):
-        return "a notebook without outputs"
-    return "a notebook with no training in the outputs of its cells"
 
 
 def _with_settings(training: Training, cells: Sequence[Cell], notes: tuple[str, ...]) -> Training:

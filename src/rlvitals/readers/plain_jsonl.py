@@ -86,7 +86,11 @@ def claims(path: Path, head: bytes) -> bool:
     if path.suffix == ".json" and path.stem.lower().startswith(CONFIG_STEMS):
         return False
     objects = [_unwrap(item) for item in _probe(head)]
-    if path.stem.lower() in ROLLOUT_STEMS or any(map(_is_sample, objects)):
+    if path.stem.lower() in ROLLOUT_STEMS or any(
+        all(isinstance(item.get(key), str | list) for key in keys)
+        for item in objects
+        for keys in SAMPLE_KEYS
+    ):
         return False
     if path.suffix == ".json" and len(objects) == 1 and not head.lstrip().startswith(b"["):
         return False  # a document
@@ -147,10 +151,6 @@ def _is_fraction(key: str, value: object) -> bool:
 def _is_setting(key: str) -> bool:
     first, _, subkey = key.partition("/")
     return bool(subkey) and first.lower() in SETTINGS_KEYS
-
-
-def _is_sample(item: dict[str, object]) -> bool:
-    return any(all(isinstance(item.get(key), str | list) for key in keys) for keys in SAMPLE_KEYS)
 
 
 def _numbers(item: Mapping[str, object]) -> dict[str, float]:

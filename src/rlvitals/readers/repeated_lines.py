@@ -102,7 +102,11 @@ def parse_line(text: str) -> tuple[tuple[str, ...], list[float]]:
         value = number(cell["number"])
         if value is None or len(names) == 24:
             return (), []
-        name, end = _number_name(text[start : cell.start()]), cell.end()
+        # Up to four words since the last mark name the number.
+        marks = r"[|,;\t()\[\]{}]|\s{3,}|[.:!]\s|\s[-–>]+\s"
+        phrase = re.split(marks, text[start : cell.start()].rstrip(" :=#>-~\t([{"))[-1]
+        terms = re.findall(r"[^\W\d]\w*", phrase)
+        name, end = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", "_".join(terms[-4:])).lower(), cell.end()
         if unit := COUNTED_UNIT.match(text, cell.end("number")):
             name, end = unit[1].lower(), unit.end()
         name = name or cell["unit"].strip() or f"column {len(names) + 1}"
@@ -110,14 +114,6 @@ def parse_line(text: str) -> tuple[tuple[str, ...], list[float]]:
         numbers.append(value / 100.0 if cell["unit"].strip() == "%" else value)
         start = end
     return tuple(names), numbers
-
-
-def _number_name(text: str) -> str:
-    """Return the words that name the number after a text: up to four, since the last mark."""
-    marks = r"[|,;\t()\[\]{}]|\s{3,}|[.:!]\s|\s[-–>]+\s"
-    phrase = re.split(marks, text.rstrip(" :=#>-~\t([{"))[-1]
-    terms = re.findall(r"[^\W\d]\w*", phrase)
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", "_".join(terms[-4:])).lower()
 
 
 def _kinds(text: str, min_lines: int = 10) -> list[_Kind]:

@@ -72,14 +72,11 @@ def _points(value: object, steps: object) -> Iterator[Point]:
     if not isinstance(value, list) or not isinstance(steps, list):
         return
     stamps = times if isinstance(times, list) and len(times) == len(value) else [None] * len(value)
-    for number, step, stamp in zip(map(_number, value), steps, stamps, strict=False):
+    numbers = (json_number(v.get("value") if isinstance(v, dict) else v) for v in value)
+    for number, step, stamp in zip(numbers, steps, stamps, strict=False):
         if number is not None and (count := to_step(json_number(step))) is not None:
             time = column_guess.seconds(stamp) if isinstance(stamp, str) else None
             yield count, number, NAN if time is None else time
-
-
-def _number(value: object) -> float | None:
-    return json_number(value.get("value") if isinstance(value, dict) else value)
 
 
 def _folder(file: Path) -> Path:

@@ -113,7 +113,8 @@ class _Run:
                 case 2:  # step
                     step = to_signed(item.number)
                 case 4:  # timestamp
-                    time = _seconds(item.data)
+                    by_id = {field.id: to_signed(field.number) for field in fields(item.data)}
+                    time = by_id.get(1, 0) + by_id.get(2, 0) * 1e-9
                 case 5:  # value, its number
                     value = next((double(f) for f in fields(item.data) if f.id == 1), 0.0)
         if value is None or not key or abs(step) > MAX_STEP:
@@ -168,11 +169,6 @@ class _Run:
 
 def _texts(data: bytes, number: int) -> Iterator[str]:
     return (f.data.decode(errors="replace") for f in fields(data) if f.id == number)
-
-
-def _seconds(data: bytes) -> float:
-    by_id = {item.id: to_signed(item.number) for item in fields(data)}
-    return by_id.get(1, 0) + by_id.get(2, 0) * 1e-9  # seconds, nanos
 
 
 READER = Reader(

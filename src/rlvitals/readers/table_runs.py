@@ -86,17 +86,15 @@ def _by_algorithms(
     columns = [name for name in names if name not in steps]
     if not measure or "loss" in measure or len(columns) != len(set(columns)):
         return {}
-    if len(columns) < 2 or not all(map(_is_algorithm, columns)):  # to compare
+    if len(columns) < 2 or not all(
+        run_labels.split_label(name)[0] and not column_guess.is_measure(name) for name in columns
+    ):  # to compare
         return {}
     learning = [name for name in columns if not run_labels.is_baseline(name)]
     return {
         name: Selection(columns={name: measure}, left_out=frozenset(columns) - {name})
         for name in learning[:MAX_TABLE_RUNS]
     }
-
-
-def _is_algorithm(name: str) -> bool:
-    return bool(run_labels.split_label(name)[0]) and not column_guess.is_measure(name)
 
 
 def _by_cells(

@@ -168,18 +168,15 @@ class _Clock:
         self._points = (db, query, run.value)
         self._known: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[int]] | None = None
 
-    def _table(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[int]]:
+    def step(self, time: float) -> int | None:
+        """Return the step at a time; None where it is not settled."""
         if self._known is None:
             db, query, value = self._points
             pairs = [(_time(t), _step(s)) for t, s in sqlite.rows(db, query, (value,))]
             points = [(t, s) for t, s in pairs if t == t and s is not None]  # noqa: PLR0124 - NaN
-            times = np.maximum.accumulate(np.array([t for t, _ in points], np.float64))
-            self._known = times, [s for _, s in points]
-        return self._known
-
-    def step(self, time: float) -> int | None:
-        """Return the step at a time; None where it is not settled."""
-        times, steps = self._table()
+            ends = np.maximum.accumulate(np.array([t for t, _ in points], np.float64))
+            self._known = ends, [s for _, s in points]
+        times, steps = self._known
         if not len(times) or not time < times[-1]:
             return None
         index = int(np.searchsorted(times, time, side="right")) - 1

@@ -96,9 +96,7 @@ class _Reading:
             return
         if placed.missing:
             self._realigned[len(cells), placed.missing] += 1
-        self._add(dict(zip(self._header.names, placed.cells, strict=True)))
-
-    def _add(self, row: dict[str, str]) -> None:
+        row = dict(zip(self._header.names, placed.cells, strict=True))
         step = to_step(parse_number(row["step"]))
         time = parse_number(row["timestamp"])
         if step is None:  # `place` lets no such row through

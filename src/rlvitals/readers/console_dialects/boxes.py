@@ -40,7 +40,12 @@ class Boxes:
             self.step = int(found[1])
             page.shared.settings["total_steps"] = int(found[2])
         elif text.startswith(EDGE):
-            self._grid(page, text)
+            # A row of AReaL's grid: keys and numbers in turn.
+            cells = [cell.strip() for cell in text.strip(EDGE).split(EDGE)]
+            if self.step is not None and len(cells) % 2 == 0:
+                grid = zip(cells[::2], cells[1::2], strict=True)
+                pairs = [(k, v) for k, cell in grid if k and (v := number(cell)) is not None]
+                page.add(self.step, pairs, "steps")
         elif (
             (at := text.find(BOX_SIDE)) >= 0 and text.endswith(BOX_SIDE) and len(self.pairs) < 1000
         ):
@@ -66,8 +71,13 @@ class Boxes:
             return
         indented = cells[0].startswith("    ")
         name = f"{self.group}{key}" if self.group and indented else key
-        if (value := number(cell)) is not None:
-            self.pairs.append((_whole_name(name), value))
+        if (value := number(cell)) is None:
+            return
+        if name.endswith("..."):  # cut to fit the box: completed where one known key begins so
+            name = name.removesuffix("...")
+            keys = [table_key for table_key in sb3.NAMES.keys if table_key.startswith(name)]
+            name = keys[0] if len(keys) == 1 else name
+        self.pairs.append((name, value))
 
     def _close(self, page: Page) -> None:
         pairs = dict(self.pairs)
@@ -90,24 +100,6 @@ class Boxes:
             units = {"Epoch": "epochs", "nupdates": "updates", "EpisodesSoFar": "episodes"}
             unit = unit or units.get(key, "") or column_guess.step_unit(key)
             page.add(step, pairs.items(), unit)
-
-    def _grid(self, page: Page, text: str) -> None:
-        """Take a row of AReaL's grid: keys and numbers in turn."""
-        cells = [cell.strip() for cell in text.strip(EDGE).split(EDGE)]
-        if self.step is None or len(cells) % 2:
-            return
-        found = zip(cells[::2], cells[1::2], strict=True)
-        pairs = [(k, v) for k, cell in found if k and (v := number(cell)) is not None]
-        page.add(self.step, pairs, "steps")
-
-
-def _whole_name(name: str) -> str:
-    """Complete a key that was cut to fit the box, where only one known key begins so."""
-    if not name.endswith("..."):
-        return name
-    start = name.removesuffix("...")
-    known = [key for key in sb3.NAMES.keys if key.startswith(start)]
-    return known[0] if len(known) == 1 else start
 
 
 DIALECT = Dialect(

@@ -215,7 +215,14 @@ class End:
             self._failure(number, None)
             self._keep(line)
             return True
-        return self._failed(line.strip(), number) or self._stopped(line.strip())
+        text = line.strip()
+        if self._failed(text, number):
+            return True
+        is_interrupt = bool(INTERRUPTED.fullmatch(text) or CANCELLED.match(text))
+        is_success = not is_interrupt and not self.failed and SUCCESS.match(text) is not None
+        self.interrupted |= is_interrupt
+        self.success |= is_success
+        return is_interrupt or is_success
 
     def _failed(self, line: str, number: int) -> bool:
         for pattern in EXITS:
@@ -228,15 +235,6 @@ class End:
                 self.said = self.said or line
                 return True
         return False
-
-    def _stopped(self, line: str) -> bool:
-        if INTERRUPTED.fullmatch(line) or CANCELLED.match(line):
-            self.interrupted = True
-        elif SUCCESS.match(line) and not self.failed:
-            self.success = True
-        else:
-            return False
-        return True
 
     def _failure(self, number: int, code: int | None) -> None:
         self.line = self.line if self.failed else number

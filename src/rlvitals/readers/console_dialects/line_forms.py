@@ -27,12 +27,6 @@ EVALUATION = re.compile(
 )
 
 
-def _write_out(match: re.Match[str]) -> str:
-    """Write "step 20k" as "step 20000"."""
-    factor = 1e6 if match[4] == "M" else 1e3
-    return f"{match[1]}{match[2]}{float(match[3]) * factor:.0f}"
-
-
 COUNTED = "episode|game|(?:time)?step|frame|iteration|epoch|update|generation|trial|round|matche?"
 
 
@@ -76,7 +70,9 @@ def _forms() -> tuple[_Form, ...]:
         *_windows(),
         _form(
             r"\b([Ss]teps?|[Tt]imesteps?|[Ff]rames?)([:= ]+)(\d+(?:\.\d+)?)([kKM])\b",
-            _write_out,
+            lambda match: (
+                f"{match[1]}{match[2]}{float(match[3]) * (1e6 if match[4] == 'M' else 1e3):.0f}"
+            ),
             *("step", "frame"),
         ),
         _form(

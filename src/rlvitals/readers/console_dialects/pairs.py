@@ -126,7 +126,9 @@ class Pairs:
                 self.wrapped, self.open = step, True
                 return
         if found := VERL.search(page.text):
-            self._verl(page, int(found[1]), page.text[found.end() :])
+            if pairs := self._verl_pairs(page.text[found.end() :]):
+                page.add(int(found[1]), pairs, "steps")
+                self.wrapped, self.open = int(found[1]), True
         elif found := CLEANRL.search(page.text):
             if (value := number(found[2])) is not None:
                 page.add(int(found[1]), [("charts/episodic_return", value)], "environment steps")
@@ -136,11 +138,6 @@ class Pairs:
             self._line(page, f"step: {counted[1] or counted[2]}, {page.message[counted.end() :]}")
         elif STEPPED.search(page.text):
             self._line(page, page.message)
-
-    def _verl(self, page: Page, step: int, text: str) -> None:
-        if pairs := self._verl_pairs(text):
-            page.add(step, pairs, "steps")
-            self.wrapped, self.open = step, True
 
     def _verl_pairs(self, text: str) -> list[Pair]:
         pairs: list[Pair] = []

@@ -75,23 +75,19 @@ class SampleModes:
         if CONFIGURATION_HEADING in text:
             self.open = True
         elif self.open:
-            self._setting(page, text)
+            setting = SETTING.match(text)
+            if setting is None:
+                self.open = set(text) <= set("=-─═ ")  # a rule under the heading
+            elif (name := PSR_SETTINGS.get(setting[1].lower())) is not None:
+                value = number(setting[2])
+                exact = value is not None and value.is_integer() and "." not in setting[2]
+                page.shared.settings[name] = (
+                    setting[2].strip() if value is None else int(value) if exact else value
+                )
         if "[Step " in text:
             self._stepped(page, text)
         elif text.endswith("]") and (found := LISTED.match(text)):
             self._listed(page, (found[1] or found[3]).lower(), found[2] or found[4])
-
-    def _setting(self, page: Page, text: str) -> None:
-        found = SETTING.match(text)
-        if found is None:
-            self.open = set(text) <= set("=-─═ ")  # a rule under the heading
-            return
-        if (name := PSR_SETTINGS.get(found[1].lower())) is not None:
-            value = number(found[2])
-            exact = value is not None and value.is_integer() and "." not in found[2]
-            page.shared.settings[name] = (
-                found[2].strip() if value is None else int(value) if exact else value
-            )
 
     def _stepped(self, page: Page, text: str) -> None:
         if found := ONE_SIDED_STEP.search(text):

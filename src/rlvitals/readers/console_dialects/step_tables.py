@@ -40,7 +40,14 @@ class Tables:
             return
         if self.open and re.fullmatch(r"[\s|:+─━┼╪=.…-]+", text):  # a rule, or rows left out
             return
-        cells, piped = _cells(text)
+        piped = text.startswith("|") and text.endswith("|")
+        if piped:
+            cells = text[1:-1].split("|")
+        elif text.count(" | ") >= 2:  # a table of a web page, as GitHub pastes it
+            cells, piped = text.split("|"), True
+        else:
+            cells = re.split(r" {2,}", text)
+        cells = [re.sub(r"[*`~]", "", cell).strip() for cell in cells]
         if self.open and not piped and len(cells) != len(self.names):
             cells = text.split()
         if self.open and piped == self.piped and self._row(page, cells):
@@ -77,18 +84,6 @@ class Tables:
             unit = column_guess.step_unit(self.names[self.step])
             page.add_regular(step, pairs, unit, page.time)
         return True
-
-
-def _cells(text: str) -> tuple[list[str], bool]:
-    """Return the cells of a line, and whether bars divide them."""
-    piped = text.startswith("|") and text.endswith("|")
-    if piped:
-        cells = text[1:-1].split("|")
-    elif text.count(" | ") >= 2:  # a table of a web page, as GitHub pastes it
-        cells, piped = text.split("|"), True
-    else:
-        cells = re.split(r" {2,}", text)
-    return [re.sub(r"[*`~]", "", cell).strip() for cell in cells], piped
 
 
 def _name(cell: str) -> str:

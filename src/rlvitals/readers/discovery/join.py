@@ -42,9 +42,16 @@ def printed_last(logs: Sequence[Log]) -> list[Log]:
     printed = [log for log in logs if log.source == "console"]
     if lasts:
         units = {log.step_unit for log in written if log.series}
-        printed = [
-            log if _counts(log, units, max(lasts)) else _drop_numbers(log) for log in printed
-        ]
+        for i, log in enumerate(printed):
+            if not _counts(log, units, max(lasts)):
+                problem = f"they count other steps ({log.step_unit}) than the logs do"
+                printed[i] = replace(
+                    log,
+                    series={},
+                    settings={k: v for k, v in log.settings.items() if k != "total_steps"},
+                    step_unit="steps",
+                    notes=(*log.notes, f"its numbers are not read: {problem}"),
+                )
     return [*written, *printed]
 
 
@@ -67,18 +74,17 @@ def _counts(log: Log, units: AbstractSet[str], last: int) -> bool:
     )
 
 
-def _drop_numbers(log: Log) -> Log:
-    settings = {key: value for key, value in log.settings.items() if key != "total_steps"}
-    note = f"its numbers are not read: they count other steps ({log.step_unit}) than the logs do"
-    return replace(log, series={}, settings=settings, step_unit="steps", notes=(*log.notes, note))
-
-
 def _join_group(logs: list[Log]) -> Log:
     if len(logs) == 1:
         return logs[0]
     if logs[0].source == "sb3-monitor":
         return _interleave_monitors(logs)
-    return _join_in_order(sorted(logs, key=lambda log: (*_start(log), log.where)))
+    files = sorted(logs, key=lambda log: (*_start(log), log.where))
+    pieces: dict[str, list[Series]] = defaultdict(list)
+    for log in files:
+        for key, series in log.series.items():
+            pieces[key].append(series)
+    return _combine(files, {key: concatenate_series(series) for key, series in pieces.items()})
 
 
 def _start(log: Log) -> tuple[int, float, float]:
@@ -92,15 +98,6 @@ def _start(log: Log) -> tuple[int, float, float]:
     if match:
         return 0, float((match[1] or match[2]).replace("_", "")), first_time
     return 1, first_time, 0.0
-
-
-def _join_in_order(logs: list[Log]) -> Log:
-    """Put the points of each key one after another, file by file."""
-    pieces: dict[str, list[Series]] = defaultdict(list)
-    for log in logs:
-        for key, series in log.series.items():
-            pieces[key].append(series)
-    return _combine(logs, {key: concatenate_series(series) for key, series in pieces.items()})
 
 
 def concatenate_series(pieces: Sequence[Series]) -> Series:

@@ -52,8 +52,10 @@ def fields(file: BinaryIO, *, max_bytes: int = 4 * 2**20) -> dict[str, object]:
         and not isinstance(value, dict)
     }
     for key in ("clip_range", "clip_range_vf", "learning_rate"):
-        if (level := _constant(data.get(key))) is not None:
-            result[key] = level
+        schedule = data.get(key)
+        level = str(schedule.get("value_schedule")) if isinstance(schedule, dict) else ""
+        if match := re.search(r"ConstantSchedule\(val=([-+\d.e]+)\)", level):
+            result[key] = float(match[1])
     if "gae_lambda" not in data and "n_steps" in result:
         result["n_step_returns"] = result.pop("n_steps")  # no length of a rollout there
     actions = data.get("action_space")
@@ -65,13 +67,6 @@ def fields(file: BinaryIO, *, max_bytes: int = 4 * 2**20) -> dict[str, object]:
         **({"algorithm": algorithm} if algorithm else {}),
         **({"total_timesteps": total} if isinstance(total, int) and total > 0 else {}),
     }
-
-
-def _constant(schedule: object) -> float | None:
-    """Return the value of a constant schedule, from its text `ConstantSchedule(val=0.2)`."""
-    text = str(schedule.get("value_schedule")) if isinstance(schedule, dict) else ""
-    match = re.search(r"ConstantSchedule\(val=([-+\d.e]+)\)", text)
-    return float(match[1]) if match else None
 
 
 def _algorithm(data: Mapping[str, Any]) -> str:

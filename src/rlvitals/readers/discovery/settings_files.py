@@ -8,7 +8,7 @@ run. Problems are notes.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -92,7 +92,7 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
     """
     try:
         with open_log(path) as file:
-            item = _parser(path)(file)
+            item = _parse(path, file)
     except UnreadableLog as error:
         return {}, [error.problem]
     except (plain_yaml.NotPlainError, pickled_settings.DoubtError) as error:
@@ -118,44 +118,31 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
     return settings, notes
 
 
-def experiment_of_trial(folder: Path) -> str:
-    """Return the name of a trial's experiment: Ray Tune keeps its state in the folder above."""
-    above = folder.absolute().parent
-    is_trial = (folder / "params.json").is_file()
-    return above.name if is_trial and any(above.glob("experiment_state*.json")) else ""
-
-
-def _parser(path: Path) -> Callable[[BinaryIO], object]:
-    if path.name == "training_args.bin":
-        return _read_training_args
+def _parse(path: Path, file: BinaryIO) -> object:
+    """Return what a file holds; of a trainer's arguments the public fields, its own left out."""
     if path.suffix == ".zip":
-        return saved_models.fields
-    return _json if path.suffix == ".json" else _yaml
-
-
-def _read_training_args(file: BinaryIO) -> dict[str, object]:
-    """Return the public fields: those with an underscore are the trainer's own business.
-
-    Its `max_steps` below 1 says that epochs decide.
-    """
-    fields = pickled_settings.fields(file)
-    return {
-        key: value
-        for key, value in fields.items()
-        if not key.startswith("_")
-        and not (key == "max_steps" and isinstance(value, int | float) and value <= 0)
-    }
-
-
-def _json(file: BinaryIO) -> object:
+        return saved_models.fields(file)
+    if path.name == "training_args.bin":
+        return {
+            key: value
+            for key, value in pickled_settings.fields(file).items()
+            if not key.startswith("_")
+            # `max_steps` below 1 says that epochs decide.
+            and not (key == "max_steps" and isinstance(value, int | float) and value <= 0)
+        }
+    if path.suffix != ".json":
+        return plain_yaml.parse(_text(file, MAX_BYTES_BY_SUFFIX[".yaml"]))
     item = parse_object(_text(file, MAX_BYTES_BY_SUFFIX[".json"]))
     if item is None:
         raise plain_yaml.NotPlainError("not JSON")
     return item
 
 
-def _yaml(file: BinaryIO) -> object:
-    return plain_yaml.parse(_text(file, MAX_BYTES_BY_SUFFIX[".yaml"]))
+def experiment_of_trial(folder: Path) -> str:
+    """Return the name of a trial's experiment: Ray Tune keeps its state in the folder above."""
+    above = folder.absolute().parent
+    is_trial = (folder / "params.json").is_file()
+    return above.name if is_trial and any(above.glob("experiment_state*.json")) else ""
 
 
 def _text(file: BinaryIO, max_bytes: int) -> str:

@@ -76,7 +76,10 @@ def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
     groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)
     for file, reader in claimed:
         if reader.runs is None:
-            groups[_home(file, reader, path)].append((file, reader))
+            folder = reader.home(file) if reader.home else file.parent
+            # The folder of the run, `path` at the highest.
+            folder = run_names.up(folder if folder.is_relative_to(path) else path, path)
+            groups[folder].append((file, reader))
     ownership.adopt_trainer_runs(groups)
     ownership.adopt_tracked_runs(groups)
     settings = ownership.settings_of(walk.files, path, groups.keys())
@@ -198,12 +201,6 @@ def _claim_files(files: Iterable[Path], root: Path, notes: list[str]) -> list[tu
     return claimed
 
 
-def _home(file: Path, reader: Reader, root: Path) -> Path:
-    """Return the folder of the run that a file belongs to, `root` at the highest."""
-    home = reader.home(file) if reader.home else file.parent
-    return run_names.up(home if home.is_relative_to(root) else root, root)
-
-
 def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:
     """Make the runs of one folder: one, unless its files have names of their own.
 
@@ -305,7 +302,9 @@ def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log
         logs.append((key, replace(log, where=inside, series=series)))
     if not logs:
         raise _none_readable(errors)
-    notes += [_not_read(files, problem) for problem, files in failed.items()]
+    for problem, files in failed.items():
+        more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+        notes.append(f"{files[0]}{more} not read: {problem}")
     joined = join.printed_last(join.join(logs))
     ends = [last for _, log in logs if (last := join.last_step(log)) is not None]
     for file in run.settings:
@@ -334,11 +333,6 @@ def _tidy(log: Log) -> Log:
         texts={typed.text(key): value for key, value in log.texts.items()},
         tables={typed.text(key): value for key, value in log.tables.items()},
     )
-
-
-def _not_read(files: Sequence[str], problem: str) -> str:
-    more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
-    return f"{files[0]}{more} not read: {problem}"
 
 
 def _none_readable(errors: Sequence[UnreadableLog]) -> UnreadableLog:

@@ -47,7 +47,11 @@ class Walk:
     ) -> None:
         """Take a file, or a folder's entries: folders and links are put off."""
         try:
-            if not self._is_new(path) or self._leads_up(path):
+            status = path.stat()
+            key = (status.st_dev, status.st_ino)
+            new = key not in self._seen
+            self._seen.add(key)
+            if not new or self._leads_up(path):
                 return
             if not path.is_dir():
                 self.files.append(path)
@@ -73,13 +77,6 @@ class Walk:
                 self._visit(child, depth + 1, folders, links)
             elif _is_walked(entry.name):
                 folders.append((child, depth + 1))
-
-    def _is_new(self, path: Path) -> bool:
-        status = path.stat()
-        key = (status.st_dev, status.st_ino)
-        new = key not in self._seen
-        self._seen.add(key)
-        return new
 
     def _leads_up(self, path: Path) -> bool:
         """Return True if a link shows a folder that holds the one that is walked: "up -> ..".

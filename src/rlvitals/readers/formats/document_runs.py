@@ -244,7 +244,16 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
         elif rows_unit != unit:
             notes.append(f"`{key}` is not read: it counts {rows_unit}, the lists beside it {unit}")
             continue
-        _take_rows(columns, "eval/" if _is_evaluation(key) else "", rows)
+        prefix = "eval/" if _is_evaluation(key) else ""
+        for number, row in enumerate(rows, 1):
+            values = {name: json_number(value) for name, value in flatten(row)}
+            step = to_step(values.pop(step_key, None)) if step_key else number
+            if step is not None:  # `_step_key` chose a key that every row has
+                pairs = [
+                    (name if name.startswith(("eval", "test", "val_")) else f"{prefix}{name}", n)
+                    for name, n in values.items()
+                ]
+                columns.add_row(step, pairs)
         if rows_unit == "rows":
             notes.append(lists.NUMBERED_NOTE)
     return Content(columns, settings, unit, list(dict.fromkeys(notes)))
@@ -259,19 +268,3 @@ def _step_key(rows: Rows) -> str:
         if lists.counts(np.array([NAN if value is None else value for value in values])):
             return key
     return ""
-
-
-def _take_rows(columns: Columns, prefix: str, rows: Rows) -> None:
-    step_key = _step_key(rows)
-    for number, row in enumerate(rows, 1):
-        values = {key: json_number(value) for key, value in flatten(row)}
-        step = to_step(values.pop(step_key, None)) if step_key else number
-        if step is None:
-            continue  # `_step_key` chose a key that every row has
-        columns.add_row(
-            step,
-            (
-                ((key if key.startswith(("eval", "test", "val_")) else f"{prefix}{key}"), n)
-                for key, n in values.items()
-            ),
-        )
