@@ -8,14 +8,6 @@ from urllib.parse import unquote
 
 from rlvitals.startup.fast_dataclass import dataclass
 
-# A path collapses the two slashes of a URL: one is enough here.
-WANDB_PAGE = re.compile(r"https?:/+(?:\w+\.)?wandb\.ai/+([^?#]+)(?:[?#].*)?")
-HUB_PAGE = re.compile(r"https?:/+huggingface\.co/+([^?#]+)(?:[?#].*)?")
-MLFLOW_PAGE = re.compile(r"(https?):/+(.+/#/experiments/\d.*)")
-FILE_URL = re.compile(r"(ssh|sftp|s3|gs|gcs|az|abfs|hf|memory):/+(.+)")
-WANDB_PAGE_WORDS = frozenset({"runs", "workspace", "overview", "table", "charts", "files", "logs"})
-HUB_PAGE_WORDS = frozenset({"tree", "blob", "resolve", "main", "raw"})
-
 
 class Source(StrEnum):
     """What hosts runs."""
@@ -38,15 +30,23 @@ def parse(path: str | PathLike[str]) -> Address | None:
     """Return the address that a command-line path denotes; None for a local path."""
     text = fspath(path)
     kind, _, location = text.partition(":")
-    if (match := WANDB_PAGE.fullmatch(text)) is not None:
-        segments = _segments(match[1], WANDB_PAGE_WORDS)
+    # A path collapses the two slashes of a URL: one is enough here.
+    if (
+        match := re.fullmatch(r"https?:/+(?:\w+\.)?wandb\.ai/+([^?#]+)(?:[?#].*)?", text)
+    ) is not None:
+        segments = _segments(
+            match[1], {"runs", "workspace", "overview", "table", "charts", "files", "logs"}
+        )
         count = 4 if segments[2:3] == ["groups"] else 3
         return Address(Source.WANDB, unquote("/".join(segments[:count])))
-    if (match := HUB_PAGE.fullmatch(text)) is not None:
-        return Address(Source.FILES, f"hf://{'/'.join(_segments(match[1], HUB_PAGE_WORDS))}")
-    if (match := MLFLOW_PAGE.fullmatch(text)) is not None:
+    if (match := re.fullmatch(r"https?:/+huggingface\.co/+([^?#]+)(?:[?#].*)?", text)) is not None:
+        return Address(
+            Source.FILES,
+            f"hf://{'/'.join(_segments(match[1], {'tree', 'blob', 'resolve', 'main', 'raw'}))}",
+        )
+    if (match := re.fullmatch(r"(https?):/+(.+/#/experiments/\d.*)", text)) is not None:
         return Address(Source.MLFLOW, f"{match[1]}://{match[2]}")
-    if (match := FILE_URL.fullmatch(text)) is not None:
+    if (match := re.fullmatch(r"(ssh|sftp|s3|gs|gcs|az|abfs|hf|memory):/+(.+)", text)) is not None:
         scheme = {"ssh": "sftp"}.get(match[1], match[1])
         return Address(Source.FILES, f"{scheme}://{match[2]}")
     server = re.sub(r"^(\w+):/+", r"\1://", location)
@@ -67,6 +67,6 @@ def to_path(text: str | PathLike[str]) -> Path:
     return Path(path) if match is None else Path(unquote(path[match.end() :]))
 
 
-def _segments(path: str, page_words: frozenset[str]) -> list[str]:
+def _segments(path: str, page_words: set[str]) -> list[str]:
     """Return the segments of a page's path that name something."""
     return [segment for segment in path.split("/") if segment and segment not in page_words]

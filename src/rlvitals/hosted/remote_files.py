@@ -1,6 +1,6 @@
 """Copy the logs below a URL: SSH, object stores, the Hugging Face hub; by fsspec's back-ends."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -27,7 +27,14 @@ def fetch(url: str, folder: Path, show: Show) -> None:
     files = open_url(url, options)
     with naming_errors(url):
         sizes = files.sizes()
-        if _copy_unlisted_runs(url, folder, sizes, show):
+        # Runs that no index lists.
+        from rlvitals.bucket import root_copy  # noqa: PLC0415 - loads numpy
+        from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
+
+        runs = root_copy.find_folders(sizes)
+        if runs:
+            root_copy.copy_runs(ObjectStore(url, tries=5), folder, runs, show)
+        if bool(runs):
             return
         names = [
             name
@@ -66,17 +73,6 @@ def naming_errors(url: str) -> Iterator[None]:
         raise VitalsError(
             f"cannot be read: {text}", where=redact.text(url), hint=access_hint(url)
         ) from error
-
-
-def _copy_unlisted_runs(url: str, folder: Path, names: Iterable[str], show: Show) -> bool:
-    """Copy the runs below a URL that no index lists; return whether there are any."""
-    from rlvitals.bucket import root_copy  # noqa: PLC0415 - loads numpy
-    from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
-
-    runs = root_copy.find_folders(names)
-    if runs:
-        root_copy.copy_runs(ObjectStore(url, tries=5), folder, runs, show)
-    return bool(runs)
 
 
 def may_be_log(name: str, size: int) -> bool:

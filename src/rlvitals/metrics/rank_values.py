@@ -28,7 +28,20 @@ def gather(logs: Sequence[Log], measured: Mapping[str, Measured]) -> dict[str, R
     """
     by_name: dict[str, RankValues] = {}
     for log in logs:
-        by_key = _series_by_key(log)
+        # By key, the series of every rank of the last attempt; none where no key is of another
+        # rank.
+        keys: dict[str, list[tuple[int, str]]] = {}
+        for key in log.series:
+            prefix, _, rank_key = key.partition("/")
+            rank, _, name = rank_key.partition("/")
+            if prefix == "rank" and rank.isdecimal() and (not log.ranks or int(rank) in log.ranks):
+                keys.setdefault(name, []).append((int(rank), key))
+        main = log.ranks[0] if log.ranks else 0
+        by_key = {
+            key: [(rank, log.series[name]) for rank, name in ((main, key), *other_ranks)]
+            for key, other_ranks in keys.items()
+            if key in log.series
+        }
         for metric in METRICS:
             source = measured.get(metric.name)
             if source is None or source.where != log.where or source.key not in by_key:
@@ -37,25 +50,6 @@ def gather(logs: Sequence[Log], measured: Mapping[str, Measured]) -> dict[str, R
             if len(by_rank) > 1 and metric.name not in by_name:
                 by_name[metric.name] = _on_common_steps(by_rank)
     return by_name
-
-
-def _series_by_key(log: Log) -> dict[str, list[tuple[int, Series]]]:
-    """Return the series of every rank by key; empty where no key is of another rank.
-
-    A rank that is no part of the last attempt is left out: the launch was made smaller.
-    """
-    keys: dict[str, list[tuple[int, str]]] = {}
-    for key in log.series:
-        prefix, _, rank_key = key.partition("/")
-        rank, _, name = rank_key.partition("/")
-        if prefix == "rank" and rank.isdecimal() and (not log.ranks or int(rank) in log.ranks):
-            keys.setdefault(name, []).append((int(rank), key))
-    main = log.ranks[0] if log.ranks else 0
-    return {
-        key: [(rank, log.series[name]) for rank, name in ((main, key), *other_ranks)]
-        for key, other_ranks in keys.items()
-        if key in log.series
-    }
 
 
 def _on_common_steps(by_rank: Mapping[int, Series]) -> RankValues:

@@ -7,7 +7,6 @@ its cells. Source: `lightning/fabric/loggers/csv_logs.py` (`_ExperimentWriter`),
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -125,20 +124,17 @@ class _Reading:
         self._last = _cells(self._names, row)
         self._first = self._first or self._last
         self._count += 1
-        values = dict(self._numbers(row.line))
+        values: dict[str, float | None] = {}
+        for name, cell in self._last:
+            try:
+                values[name] = parse_number(cell)
+            except ValueError:  # a cell of text is refused by itself
+                self.cells.add(row.line, f"has {cell[:40]!r} under {name}")
         step = to_step(values.pop(LIGHTNING_STEP, None))
         if step is None:
             refused.add(row.line, f"has no {LIGHTNING_STEP}")
         else:
             self.columns.add_row(step, values.items())
-
-    def _numbers(self, line: int) -> Iterator[tuple[str, float | None]]:
-        """Yield the last row's numbers; a cell of text is refused by itself."""
-        for name, cell in self._last:
-            try:
-                yield name, parse_number(cell)
-            except ValueError:
-                self.cells.add(line, f"has {cell[:40]!r} under {name}")
 
     def cursor(self, position: Position) -> _Cursor:
         """Return the position to resume from."""

@@ -27,19 +27,6 @@ from rlvitals.types import Log, Series
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-MLFLOW_COLUMNS = {
-    "metrics": frozenset({"key", "value", "timestamp", "run_uuid"}),
-    "runs": frozenset({"run_uuid", "name", "status", "lifecycle_stage", "experiment_id"}),
-    "experiments": frozenset({"experiment_id", "name", "lifecycle_stage"}),
-}
-RUNS_QUERY = """
-SELECT e.name, r.name, r.run_uuid, r.status,
-    (SELECT t.value FROM tags AS t WHERE t.run_uuid = r.run_uuid AND t.key = 'mlflow.runName')
-FROM runs AS r JOIN experiments AS e ON e.experiment_id = r.experiment_id
-WHERE r.lifecycle_stage = 'active' AND e.lifecycle_stage = 'active'
-ORDER BY r.start_time, r.rowid
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
@@ -51,7 +38,12 @@ class _Cursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim a database that has MLflow's tables."""
-    return sqlite.has_columns(path, head, MLFLOW_COLUMNS)
+    columns = {
+        "metrics": frozenset({"key", "value", "timestamp", "run_uuid"}),
+        "runs": frozenset({"run_uuid", "name", "status", "lifecycle_stage", "experiment_id"}),
+        "experiments": frozenset({"experiment_id", "name", "lifecycle_stage"}),
+    }
+    return sqlite.has_columns(path, head, columns)
 
 
 def runs(path: Path) -> dict[str, Reader]:
@@ -73,7 +65,14 @@ def _runs(db: "Connection") -> dict[str, str]:
     logged = {run for (run,) in sqlite.rows(db, "SELECT DISTINCT run_uuid FROM metrics")}
     every: list[tuple[str, str]] = []
     with_points: list[tuple[str, str]] = []
-    for experiment, name, run, status, tag in sqlite.rows(db, RUNS_QUERY):
+    query = """
+    SELECT e.name, r.name, r.run_uuid, r.status,
+        (SELECT t.value FROM tags AS t WHERE t.run_uuid = r.run_uuid AND t.key = 'mlflow.runName')
+    FROM runs AS r JOIN experiments AS e ON e.experiment_id = r.experiment_id
+    WHERE r.lifecycle_stage = 'active' AND e.lifecycle_stage = 'active'
+    ORDER BY r.start_time, r.rowid
+    """
+    for experiment, name, run, status, tag in sqlite.rows(db, query):
         if isinstance(run, str):
             every.append((f"{experiment}/{name or tag or run}", run))
             # One that is done and logged no point is the parent of others, or an evaluation.

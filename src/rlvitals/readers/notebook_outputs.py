@@ -230,18 +230,15 @@ def _stream_text(cell: Cell) -> str:
             is_split = output.kind != last and text and not text.endswith(("\n", "\r"))
             text += f"\n{output.text}" if is_split else output.text
         elif output.kind == "shown" and output.text and not output.html:
-            text += f"\n{_without_index(output.text)}\n"
+            # A data frame's text stands without the index of its rows.
+            first, *rows = output.text.split("\n")
+            is_frame = first.startswith(" ") and all(re.match(r"\d+ ", row) for row in rows[:3])
+            cut = [re.sub(r"^\d+ ", "  ", row) for row in rows]
+            lines = [re.sub(r" {2,}|(?<=\S) (?=\S)", "   ", row.strip()) for row in (first, *cut)]
+            shown = "\n".join(lines) if is_frame and rows else output.text
+            text += f"\n{shown}\n"
         last = output.kind
     return name_numbers(text, cell.source)
-
-
-def _without_index(text: str) -> str:
-    """Return a data frame's text without the index of its rows; other text as it is."""
-    first, *rows = text.split("\n")
-    is_frame = first.startswith(" ") and all(re.match(r"\d+ ", row) for row in rows[:3])
-    cut = [re.sub(r"^\d+ ", "  ", row) for row in rows]
-    lines = [re.sub(r" {2,}|(?<=\S) (?=\S)", "   ", line.strip()) for line in (first, *cut)]
-    return "\n".join(lines) if is_frame and rows else text
 
 
 def _trainer_tables(cell: Cell) -> list[HtmlTable]:

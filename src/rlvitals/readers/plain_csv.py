@@ -198,8 +198,12 @@ class _Reading:
             step_name = self.step or self._table.steps[0]
             self._refused.add(row.line, f"holds {cells[step_name][:40]!r} as `{step_name}`")
             return
-        if self._run.attempt is not None and not self._is_of_attempt(step):
-            return
+        if self._run.attempt is not None:
+            first, last = self._ends or (step, step)
+            self._restarts += table_runs.restarts(first, last, step)
+            self._ends = (first, step)
+            if self._restarts != self._run.attempt:
+                return
         self._taken += 1
         time = column_guess.seconds(cells[self._time]) if self._time else None
         for key, cell in cells.items():
@@ -209,12 +213,6 @@ class _Reading:
                 continue
             name = self._run.columns.get(key, key)
             self._cell(name, cell, step, NAN if time is None else time)
-
-    def _is_of_attempt(self, step: int) -> bool:
-        first, last = self._ends or (step, step)
-        self._restarts += table_runs.restarts(first, last, step)
-        self._ends = (first, step)
-        return self._restarts == self._run.attempt
 
     def _cell(self, key: str, cell: str, step: int, time: float) -> None:
         if self._table.delimiter == ";" and cell.count(",") == 1 and "." not in cell:

@@ -47,17 +47,6 @@ CONFIG_STEMS = (
     "summary",
     "version",
 )
-# Objects in a row that hold how the run was started: nothing in them counts steps.
-SETTINGS_KEYS = (
-    *("arg", "args", "arguments", "cfg", "config", "hparams", "hyperparameters", "params"),
-    *("settings", "metadata"),
-)
-# Lines that are samples with their step, a file for each step; texts or lists of messages.
-SAMPLE_KEYS = (
-    *({"input", "output"}, {"prompt", "completion"}, {"prompt", "response"}, {"prompt", "output"}),
-    *({"question", "answer"}, {"messages"}, {"conversation"}, {"trajectory"}),
-    *({"completion_ids"}, {"token_ids"}),
-)
 ROLLOUT_STEMS = frozenset(
     {"traces", "rollouts", "samples", "generations"}
 )  # what such files are called
@@ -86,10 +75,16 @@ def claims(path: Path, head: bytes) -> bool:
     if path.suffix == ".json" and path.stem.lower().startswith(CONFIG_STEMS):
         return False
     objects = [_unwrap(item) for item in _probe(head)]
+    # Lines that are samples with their step, a file for each step; texts or lists of messages.
+    sample_keys = (
+        *(("input", "output"), ("prompt", "completion"), ("prompt", "response")),
+        *(("prompt", "output"), ("question", "answer"), ("messages",), ("conversation",)),
+        *(("trajectory",), ("completion_ids",), ("token_ids",)),
+    )
     if path.stem.lower() in ROLLOUT_STEMS or any(
         all(isinstance(item.get(key), str | list) for key in keys)
         for item in objects
-        for keys in SAMPLE_KEYS
+        for keys in sample_keys
     ):
         return False
     if path.suffix == ".json" and len(objects) == 1 and not head.lstrip().startswith(b"["):
@@ -149,8 +144,12 @@ def _is_fraction(key: str, value: object) -> bool:
 
 
 def _is_setting(key: str) -> bool:
+    """Return True for a key of an object that holds how the run was started: none counts steps."""
     first, _, subkey = key.partition("/")
-    return bool(subkey) and first.lower() in SETTINGS_KEYS
+    return bool(subkey) and first.lower() in {
+        "arg", "args", "arguments", "cfg", "config", "hparams", "hyperparameters", "params",
+        "settings", "metadata",
+    }  # fmt: skip
 
 
 def _numbers(item: Mapping[str, object]) -> dict[str, float]:

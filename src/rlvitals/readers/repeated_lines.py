@@ -36,12 +36,6 @@ from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.startup.lazy_pattern import lazy_pattern
 from rlvitals.types import Log
 
-# Words of which a line of training has at least one.
-TRAINING_WORDS = lazy_pattern(
-    r"(?<![a-z])(?:episodes?|epochs?|iter(?:ation)?s?|generations?|(?:time)?steps?|games?|frames?"
-    r"|rewards?|returns?|scores?|loss|eps(?:ilon)?|wins?|train(?:ing)?)(?![a-z])",
-    re.IGNORECASE,
-)
 CELL = lazy_pattern(
     rf"(?<![\w.])(?P<number>{NUMBER})(?:\s?/\s?(?P<total>\d+))?"
     r"(?P<unit> ?%|(?:[a-zA-Zµ]{1,8}(?:/[a-z]{1,8})?)?)(?![\w.]*\d)"
@@ -141,7 +135,11 @@ def _main(kinds: Iterable[_Kind]) -> _Kind | None:
 def _is_loop_line(kind: _Kind) -> bool:
     text = languages.english(kind.first_text)
     is_named = any(not name.startswith("column ") for name in kind.names)
-    return "score" in kind.names or (is_named and TRAINING_WORDS.search(text) is not None)
+    training_words = (
+        r"(?i)(?<![a-z])(?:episodes?|epochs?|iter(?:ation)?s?|generations?|(?:time)?steps?|games?"
+        r"|frames?|rewards?|returns?|scores?|loss|eps(?:ilon)?|wins?|train(?:ing)?)(?![a-z])"
+    )
+    return "score" in kind.names or (is_named and re.search(training_words, text) is not None)
 
 
 def _name_scores(kind: _Kind) -> None:

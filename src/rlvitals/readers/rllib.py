@@ -70,7 +70,12 @@ def read(path: Path, previous: Cursor | None, columns: Columns | None = None) ->
     position = cursor.position if cursor else None
     with open_log(path) as file:
         as_json = _is_json(file.read(HEAD_BYTES))
-        source = _objects(file, position) if as_json else _rows(path, file, position)
+        if as_json:
+            lines = Lines(file, position)
+            objects = Objects(lines)
+            source: Source | None = Source(objects, objects, lines)
+        else:
+            source = _rows(path, file, position)
         if source is None:
             return Log("rllib", {}, results.settings, (NO_ROW_NOTE,), str(path)), cursor
         if source.replaced:
@@ -114,12 +119,6 @@ class Source:
     def notes(self) -> list[str]:
         """Return notes for the user."""
         return [*self.inner.notes(), *self.cells.notes()]
-
-
-def _objects(file: BinaryIO, position: Position | None) -> Source:
-    lines = Lines(file, position)
-    objects = Objects(lines)
-    return Source(objects, objects, lines)
 
 
 def _rows(path: Path, file: BinaryIO, position: Position | None) -> Source | None:
@@ -189,7 +188,7 @@ class Results:
         config = item.get(CONFIG_KEY)
         if isinstance(config, Mapping) and config != self._config:
             self._config = config
-            self.add_settings(config)
+            self._set(dict(flatten(config, CONFIG_KEY)))
         plain = {name: value for name, value in item.items() if name != CONFIG_KEY}
         values = {key: value for key, value in flatten(plain) if key not in IDENTITY_KEYS}
         flat_config = {k: v for k, v in values.items() if k.startswith(f"{CONFIG_KEY}/")}
@@ -205,10 +204,6 @@ class Results:
         time = numbers.pop("timestamp", None)
         self.columns.add_row(step, numbers.items(), NAN if time is None else time)
         return True
-
-    def add_settings(self, config: Mapping[str, object]) -> None:
-        """Add nested settings under `config/`."""
-        self._set(dict(flatten(config, CONFIG_KEY)))
 
     def _set(self, flat: Mapping[str, object]) -> None:
         for key, value in flat.items():

@@ -21,21 +21,17 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
 SACRED_STEPS_SUFFIX = "_T"  # behind a metric's name: the environment steps of its values
-SACRED_STARTS = {
-    "metrics.json": re.compile(
-        rb'\s*\{\s*"[^"]+"\s*:\s*\{\s*"(?:steps|timestamps|values)"\s*:\s*\['
-    ),
-    "info.json": re.compile(
-        rb'\s*\{\s*"[^"]+"\s*:\s*\[\s*(?:-?\d|NaN|-?Infinity|\{\s*"(?:dtype|py/))'
-    ),
-}
 Point = tuple[int, float, float]  # step, value, time
 
 
 def claims(path: Path, head: bytes) -> bool:
     """Return True if the file is named as Sacred names it, and starts so."""
-    start = SACRED_STARTS.get(path.name.lower())
-    return start is not None and start.match(head) is not None
+    starts = {
+        "metrics.json": rb'\s*\{\s*"[^"]+"\s*:\s*\{\s*"(?:steps|timestamps|values)"\s*:\s*\[',
+        "info.json": rb'\s*\{\s*"[^"]+"\s*:\s*\[\s*(?:-?\d|NaN|-?Infinity|\{\s*"(?:dtype|py/))',
+    }
+    start = starts.get(path.name.lower())
+    return start is not None and re.match(start, head) is not None
 
 
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:

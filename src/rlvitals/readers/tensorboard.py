@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.event_files.contents import Contents
@@ -57,12 +56,14 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         stream = Stream(file, cursor.position.offset, WINDOW_SLACK_BYTES)
         contents = Contents(cursor.plugins)
         stream.read(contents.take)
-        if stream.offset == 0 and stream.unsure >= RECORD_HEADER.size and not _starts_well(file):
-            raise UnreadableLog(
-                "not a TensorBoard event file: no record in it is intact",
-                where=str(path),
-                hint="copy it again from where the run wrote it",
-            )
+        if stream.offset == 0 and stream.unsure >= RECORD_HEADER.size:
+            file.seek(0)
+            if header_at(file.read(RECORD_HEADER.size)) is None:
+                raise UnreadableLog(
+                    "not a TensorBoard event file: no record in it is intact",
+                    where=str(path),
+                    hint="copy it again from where the run wrote it",
+                )
         events = contents.events
         end = TensorBoardCursor(position_at(file, stream.offset), events.plugins)
     notes = [REPLACED_NOTE] if replaced else []
@@ -77,11 +78,6 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         texts=events.texts.items(),
     )
     return log, end
-
-
-def _starts_well(file: BinaryIO) -> bool:
-    file.seek(0)
-    return header_at(file.read(RECORD_HEADER.size)) is not None
 
 
 READER = Reader(

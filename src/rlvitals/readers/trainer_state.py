@@ -20,25 +20,6 @@ from rlvitals.types import Log, Setting
 
 LOG_HISTORY = "log_history"
 MAX_STATE_BYTES = 2**30  # the document is held as a whole
-# What the last row of a finished training says of the whole of it.
-TOTAL_KEYS = (
-    "train_runtime",
-    "train_samples_per_second",
-    "train_steps_per_second",
-    "train_loss",
-)
-STATE_SETTINGS = {
-    "max_steps": "total_steps",
-    "num_train_epochs": "num_train_epochs",
-    "logging_steps": "logging_steps",
-    "eval_steps": "eval_steps",
-    "save_steps": "save_steps",
-    "train_batch_size": "train_batch_size",
-    "best_metric": "best_metric",
-    "best_global_step": "best_global_step",
-    "num_input_tokens_seen": "num_input_tokens_seen",
-    "total_flos": "total_flos",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +58,10 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         if not isinstance(row, dict):
             refused.add(number, "of log_history is no object")
         elif "train_runtime" in row:
-            settings |= {
-                key: v for key in TOTAL_KEYS if (v := json_number(row.get(key))) is not None
-            }
+            # The last row of a finished training says this of the whole of it.
+            for key in ("runtime", "samples_per_second", "steps_per_second", "loss"):
+                if (total := json_number(row.get(f"train_{key}"))) is not None:
+                    settings[f"train_{key}"] = total
         elif (step := to_step(json_number(row.get("step")))) is None:
             refused.add(number, "of log_history has no step")
         else:
@@ -135,7 +117,19 @@ def _document(path: Path) -> tuple[list[object], dict[str, object], bool]:
 def _settings(facts: dict[str, object]) -> dict[str, Setting]:
     """Return the state's numbers under their names; `max_steps` is the run's `total_steps`."""
     settings: dict[str, Setting] = {}
-    for key, name in STATE_SETTINGS.items():
+    names = {
+        "max_steps": "total_steps",
+        "num_train_epochs": "num_train_epochs",
+        "logging_steps": "logging_steps",
+        "eval_steps": "eval_steps",
+        "save_steps": "save_steps",
+        "train_batch_size": "train_batch_size",
+        "best_metric": "best_metric",
+        "best_global_step": "best_global_step",
+        "num_input_tokens_seen": "num_input_tokens_seen",
+        "total_flos": "total_flos",
+    }
+    for key, name in names.items():
         value = facts.get(key)
         if isinstance(value, int | float) and not (name == "total_steps" and value <= 0):
             settings[name] = value

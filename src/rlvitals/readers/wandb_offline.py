@@ -33,7 +33,6 @@ from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Ending, Histogram, Log, Setting
 
 WANDB_FORMAT = Format("W&B", b":W&B", 0xBEE1, (0,), "wandb sync")
-NUM_TAG, HISTORY_TAG, SUMMARY_TAG = 0x08, 0x12, 0x1A
 # RunRecord
 RUN_TEXTS = {1: "id", 3: "project", 6: "group", 7: "job_type", 8: "name", 9: "notes"}
 NO_EXIT_NOTE = "no exit record: the run is still going, or was killed"
@@ -111,17 +110,17 @@ class _Run:
         for payload in payloads:
             try:
                 offset = 0
-                if payload[0] == NUM_TAG:  # it stands before the rest
+                if payload[0] == 0x08:  # num, which stands before the rest
                     offset = 2
                     while payload[offset - 1] >= VARINT_CONTINUATION:
                         offset += 1
                 tag = payload[offset]
             except IndexError:  # nothing in it
                 continue
-            if tag == SUMMARY_TAG:
+            if tag == 0x1A:  # summary
                 continue
             try:
-                if tag != HISTORY_TAG:
+                if tag != 0x12:  # history
                     self._take(payload)
                     continue
                 row = read_sized(payload, offset + 1)
@@ -230,7 +229,12 @@ class _Run:
     def settings(self) -> dict[str, Setting]:
         """Return the config, nested values under names joined by "/", and the run's own facts."""
         config = {
-            key: _unwrap_value(value) for key, value in self._config.items() if key != "_wandb"
+            # `{"value": ..., "desc": ...}`, as W&B's config files have it.
+            key: value["value"]
+            if isinstance(value, Mapping) and "value" in value and value.keys() <= {"value", "desc"}
+            else value
+            for key, value in self._config.items()
+            if key != "_wandb"
         }
         flat = {k: v for k, v in flatten(config) if isinstance(v, bool | int | float | str)}
         return {**self._about, **flat}
@@ -263,13 +267,6 @@ class _Run:
         if self._steps.main not in (None, WANDB_STEP):
             notes.append(f"steps are those of `{self._steps.main}`")
         return notes
-
-
-def _unwrap_value(value: object) -> object:
-    """Take a setting out of `{"value": ..., "desc": ...}`, as W&B's config files have it."""
-    if isinstance(value, Mapping) and "value" in value and value.keys() <= {"value", "desc"}:
-        return value["value"]
-    return value
 
 
 READER = Reader(

@@ -30,9 +30,6 @@ from rlvitals.storage.missing_path import missing_path
 from rlvitals.storage.safe_files import atomic_write
 
 ROLLOUT_INDEX_VERSION = 2  # of the cache's content; another one is built anew
-ROLLOUT_FOLDER = re.compile(
-    r"rollout|completion|trajector|episodes|traces|samples|generations|iteration_|monitors"
-)
 Files = Mapping[Path, Dialect]
 
 
@@ -62,7 +59,14 @@ def of_run(folder: Path) -> Rollouts | None:
     try:
         files = dict(_files_in(folder, folder.stat().st_mtime_ns))
         with os.scandir(folder) as entries:
-            folders = (entry for entry in entries if ROLLOUT_FOLDER.search(entry.name))
+            folders = (
+                entry
+                for entry in entries
+                if re.search(
+                    r"rollout|completion|trajector|episodes|traces|samples|generations|iteration_|monitors",
+                    entry.name,
+                )
+            )
             inner_folders = sorted(Path(entry.path) for entry in folders if entry.is_dir())
         for inner in inner_folders:
             files |= find(inner)
@@ -96,7 +100,18 @@ def read_files(root: Path, files: Files) -> Rollouts:
         return stored
     rollouts = scan(root, files)
     with suppress(OSError):  # an index that cannot be kept is built again
-        _save(cache, facts, rollouts)
+        header = {
+            "version": ROLLOUT_INDEX_VERSION,
+            "facts": facts,
+            "parts": list(rollouts.parts),
+            "weights": rollouts.weights,
+            "texts": rollouts.texts,
+            "notes": rollouts.notes,
+        }
+        parts = np.array([*rollouts.parts.values()]).reshape(-1, len(rollouts))
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(cache) as file:
+            np.savez(file, header=np.array(json.dumps(header)), rows=rollouts.rows, parts=parts)
     return rollouts
 
 
@@ -175,18 +190,3 @@ def _load(cache: Path, facts: Sequence[Sequence[object]], root: Path) -> Rollout
             )
     except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile):
         return None
-
-
-def _save(cache: Path, facts: Sequence[Sequence[object]], rollouts: Rollouts) -> None:
-    header = {
-        "version": ROLLOUT_INDEX_VERSION,
-        "facts": facts,
-        "parts": list(rollouts.parts),
-        "weights": rollouts.weights,
-        "texts": rollouts.texts,
-        "notes": rollouts.notes,
-    }
-    parts = np.array([*rollouts.parts.values()]).reshape(-1, len(rollouts))
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(cache) as file:
-        np.savez(file, header=np.array(json.dumps(header)), rows=rollouts.rows, parts=parts)

@@ -29,7 +29,17 @@ def select(rollouts: Rollouts, chosen: Filter) -> NDArray[np.int64]:
         mask &= rows["step"] == check_step(rollouts, chosen.step, "--step")
     for name, text in (("task", chosen.task), ("stop_reason", chosen.stop_reason)):
         if text:
-            mask &= _has_text(rollouts, name, text)
+            has_text = rollouts.text_is(name, text)
+            if not has_text.any():
+                numbers = np.unique(rows[name]).tolist()
+                texts = sorted(filter(None, (rollouts.texts[number] for number in numbers)))
+                raise UsageError(
+                    f"no rollout has {text!r}",
+                    where=f"--{name.replace('_', '-')}",
+                    hint=nearest(text, texts)
+                    or f"one of {', '.join(texts[:8]) or 'none is recorded'}",
+                )
+            mask &= has_text
     if chosen.group:
         mask &= rows["group"] == hash_text(chosen.group)
     if chosen.error is not None:
@@ -40,20 +50,6 @@ def select(rollouts: Rollouts, chosen: Filter) -> NDArray[np.int64]:
     if chosen.max_reward is not None:
         mask &= rows["reward"] <= chosen.max_reward
     return rollouts.indices(mask)
-
-
-def _has_text(rollouts: Rollouts, name: str, text: str) -> NDArray[np.bool_]:
-    mask = rollouts.text_is(name, text)
-    if not mask.any():
-        numbers = np.unique(rollouts.rows[name]).tolist()
-        texts = sorted(filter(None, (rollouts.texts[number] for number in numbers)))
-        flag = f"--{name.replace('_', '-')}"
-        raise UsageError(
-            f"no rollout has {text!r}",
-            where=flag,
-            hint=nearest(text, texts) or f"one of {', '.join(texts[:8]) or 'none is recorded'}",
-        )
-    return mask
 
 
 def check_step(rollouts: Rollouts, step: int, flag: str) -> int:

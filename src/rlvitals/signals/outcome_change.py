@@ -35,7 +35,6 @@ MEMORIES_PER_BLOCK = 2.0  # autocorrelation times in a block: their means are ne
 # Cohen 1988: half a standard deviation of one value is a medium effect. An equivalence test of a
 # smaller margin needs more than the hundred episodes that short runs have.
 MIN_GAIN_SD = 0.5
-MIN_DEPENDENT_GAIN_SD = 4.0  # sd of a block: a change that is significant in dependent blocks too
 MIN_LEVEL_SD = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100
 MAX_STRETCHES, MIN_STRETCH_POINTS = 6, 8  # of the lines around which autocorrelation is measured
 MIN_SHARE_LOST = 1 / 3  # of the gain
@@ -131,9 +130,8 @@ class _Blocks:
 
     def moves(self, gain: float) -> bool:
         """Return True if a gain is significant; dependent blocks have a higher threshold."""
-        threshold = (
-            self.half if self.needed <= self.length else MIN_DEPENDENT_GAIN_SD * self.scatter
-        )
+        # sd of a block: a change that is significant in dependent blocks too
+        threshold = self.half if self.needed <= self.length else 4.0 * self.scatter
         return gain > max(threshold, FLOAT_ROUNDING)
 
     def stands_out(self) -> bool:

@@ -5,26 +5,27 @@ contain the time of writing, which gives the environment step of a loss.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals.errors import quantity
 from rlvitals.metrics.frameworks.key import Table
 from rlvitals.types import Log, Series
-
-Clock = tuple[NDArray[np.float64], NDArray[np.float64]]  # times [n] ascending, steps [n]
 
 
 def to_main_steps(log: Log, table: Table | None) -> Log:
     """Return a log with all series at its main steps; unchanged without times or a clock."""
     if table is None or table.off_axis is None:
         return log
-    clock = _clock(log.series, table.off_axis.clock)
-    if clock is None:
+    columns = [log.series[key] for key in table.off_axis.clock if key in log.series]
+    times = np.concatenate([np.empty(0), *(s.times for s in columns)])
+    has_time = np.isfinite(times)
+    if not has_time.any():
         return log
+    steps = np.concatenate([s.steps for s in columns]).astype(np.float64)
+    order = np.argsort(times[has_time], kind="stable")
+    clock = times[has_time][order], steps[has_time][order]
     moved = {
         key: Series(
             np.rint(np.interp(series.times, *clock)).astype(np.int64), series.times, series.values
@@ -37,14 +38,3 @@ def to_main_steps(log: Log, table: Table | None) -> Log:
     note = f"{quantity(len(moved), 'column')} not in {table.step_unit or 'steps'}: each"
     note += " point stands at the step that was written at its time"
     return replace(log, series={**log.series, **moved}, notes=(*log.notes, note))
-
-
-def _clock(series: Mapping[str, Series], keys: tuple[str, ...]) -> Clock | None:
-    columns = [series[key] for key in keys if key in series]
-    if not columns:
-        return None
-    times = np.concatenate([s.times for s in columns])
-    steps = np.concatenate([s.steps for s in columns]).astype(np.float64)
-    has_time = np.isfinite(times)
-    order = np.argsort(times[has_time], kind="stable")
-    return (times[has_time][order], steps[has_time][order]) if has_time.any() else None

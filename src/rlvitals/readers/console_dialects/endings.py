@@ -17,8 +17,6 @@ CHAINED = ("During handling of the above", "The above exception was the direct c
 # Ray's exception quotes the frames of the task that failed, then what that raised.
 REMOTE = lazy_pattern(r"ray\.exceptions\.RayTaskError\b")
 EXCEPTION = lazy_pattern(r"[\w.]+(?:Error|Exception|Exit|Interrupt|Warning|Timeout)\b\S*(?::|$)")
-# An exception that a person pasted without its traceback.
-PASTED_EXCEPTION = lazy_pattern(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S.*")
 # Ray prints a line once for all that say it.
 REPEATED = lazy_pattern(r" *\[repeated \d+x across cluster\]")
 # Lines that stand between a failure and the end of the process, and mean nothing by themselves.
@@ -32,9 +30,6 @@ PROGRESS_NOISE = lazy_pattern(
 LOGGED_TRACEBACK = lazy_pattern(
     rf"(?:^|[\s\[|]){console_text.LEVEL_PATTERN}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$"
 )
-# PowerShell puts its own remark after the first line of stderr, in the user's language: "At line:1
-# char:1", the command, "+ CategoryInfo"; and it breaks long lines.
-POWERSHELL_REMARK = lazy_pattern(r"\s*\+ .*|[^\W\d][^:]{0,40}:\d+ [^\W\d]*[: ]+\d+")
 CAUGHT = 3
 MAX_TRACEBACK_LINES = 200  # of a traceback that is kept
 MAX_MESSAGE = 20  # lines of an exception's message
@@ -130,7 +125,7 @@ class End:
         if (
             self.within == 1
             and len(self.traceback) == 1
-            and (not line or POWERSHELL_REMARK.fullmatch(line))
+            and (not line or re.fullmatch(r"\s*\+ .*|[^\W\d][^:]{0,40}:\d+ [^\W\d]*[: ]+\d+", line))
         ):
             return
         if HEADER in line:
@@ -211,7 +206,11 @@ class End:
             return True
         if not any(hint in line for hint in HINTS):
             return False
-        if number <= 1 and not self.traceback and PASTED_EXCEPTION.fullmatch(line):
+        if (
+            number <= 1
+            and not self.traceback
+            and re.fullmatch(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S.*", line)
+        ):
             self._failure(number, None)
             self._keep(line)
             return True

@@ -24,7 +24,6 @@ from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 from rlvitals.startup.fast_dataclass import dataclass
 
-MAX_SEGMENTS = 60
 SEGMENT = re.compile(
     r"(?P<key>[^\W\d][\w./@()%-]{0,80}(?: (?:[^\W\d]|\()[\w./@()%-]{0,40}){0,3}?)"
     rf"(?: *[:=#] *| +)(?:(?:np\.\w{{1,10}}|tensor)?\()?(?P<value>{NUMBER}|none|true|false|--)\)?"
@@ -55,7 +54,6 @@ AGENT_NUMBERS = re.compile(
 SYMBOLS = re.compile(r"[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f]+")  # arrows, signs, emoji
 # "--- Episode 3 ---", "Ep 3 -> reward 2"
 RULED = re.compile(r"(?<!\S)(?:(?:-{2,}|={2,}|\*{2,}|#{2,})>?|[-=]>)(?!\S)")
-NO_BRACKETS = str.maketrans("", "", "[]")
 # A step-like word and its number, which every row has. Each branch begins with a letter or a digit:
 # the search is three times as fast as with assertions.
 STEPPED = re.compile(
@@ -198,7 +196,13 @@ class Pairs:
             values = {PRIME_RL.get(name, name): value for name, value in values.items()}
             values["perf/mfu"] *= 100.0  # its trackers have it in per cent
         if len(_steps(tuple(row))) > 1 and key not in column_guess.EPOCH_STEPS:
-            step = self._within(step, row)
+            # Counts on over epochs whose steps each start anew.
+            epochs = (to_step(row[name][0]) for name in column_guess.EPOCH_STEPS if name in row)
+            if (epoch := next(epochs, None)) is not None:
+                if epoch > self.epoch and step <= self.last and self.last:
+                    self.before += self.last
+                self.epoch, self.last = epoch, step
+                step += self.before
         unit = column_guess.step_unit(key)
         if is_prime_rl and "mismatch_kl/all/mean" in values:  # no other loop prints these
             page.add(step, values.items(), unit, time)
@@ -208,16 +212,6 @@ class Pairs:
         if total and not self.before and unit == page.shared.unit:
             page.shared.settings["total_steps"] = int(total)
 
-    def _within(self, step: int, row: Row) -> int:
-        """Count on over epochs whose steps each start anew."""
-        epoch = next((to_step(row[key][0]) for key in column_guess.EPOCH_STEPS if key in row), None)
-        if epoch is None:
-            return step
-        if epoch > self.epoch and step <= self.last and self.last:
-            self.before += self.last
-        self.epoch, self.last = epoch, step
-        return self.before + step
-
 
 def _row(text: str) -> tuple[Row, bool]:
     """Return a line's pairs, and True if words stand among them; none where it is anything else."""
@@ -226,7 +220,7 @@ def _row(text: str) -> tuple[Row, bool]:
     tested = line_forms.EVALUATION.match(text)
     text, is_sentence = line_forms.write_pairs(text[tested.end() :] if tested else text)
     segments = _segments(text)
-    if not 2 <= len(segments) <= MAX_SEGMENTS:  # a step and a measure
+    if not 2 <= len(segments) <= 60:  # a step and a measure; prose may have more
         return {}, False
     row: Row = {}
     unread_segments = 0
@@ -275,7 +269,7 @@ def _segments(text: str) -> list[str]:
     """Cut a line into what may be pairs; brackets, rules and signs are taken out."""
     text = BRACKETED_PAIRS.sub(r", \1,", RULED.sub(",", SYMBOLS.sub(" ", text)))
     text = AGENT_NUMBERS.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
-    return SPLIT.split(PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS))))
+    return SPLIT.split(PADDED.sub(" ", ALIGNED.sub(r"\1", text.replace("[", "").replace("]", ""))))
 
 
 def _mean_of_list(match: re.Match[str]) -> str:

@@ -29,18 +29,6 @@ NAMES = {
     "current_r": ("reward",),
     "last_r": ("reward",),
 }
-VIDUR_SETTINGS = {
-    "lr": "lr",
-    "gamma": "gamma",
-    "lam": "lambda",
-    "clip": "clip_ratio",
-    "ent": "entropy_coef",
-    "vf": "value_coef",
-    "epochs": "epochs",
-    "roll": "rollout_len",
-    "mb": "minibatch_size",
-    "gnorm": "max_grad_norm",
-}
 
 
 @dataclass(slots=True)
@@ -53,8 +41,20 @@ class Scheduler:
         """Read a line of an update, of the rollout's progress, or of the start."""
         kind = page.text.partition("[PPO:")[2].partition("]")[0]
         if kind == "init":
+            names = {
+                "lr": "lr",
+                "gamma": "gamma",
+                "lam": "lambda",
+                "clip": "clip_ratio",
+                "ent": "entropy_coef",
+                "vf": "value_coef",
+                "epochs": "epochs",
+                "roll": "rollout_len",
+                "mb": "minibatch_size",
+                "gnorm": "max_grad_norm",
+            }
             for key, cell in FIELD.findall(page.text):
-                name, value = VIDUR_SETTINGS.get(key), number(cell)
+                name, value = names.get(key), number(cell)
                 if name is not None and value is not None:
                     page.shared.settings[name] = (
                         int(value) if name in ("epochs", "rollout_len", "minibatch_size") else value

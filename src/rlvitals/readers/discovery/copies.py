@@ -11,11 +11,6 @@ from rlvitals.readers.formats.lines import read_head
 from rlvitals.readers.reader import Files, Reader
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, RUN_FILE
 
-SINK_FOLDERS = frozenset(
-    {BLOCKS_FOLDER, "tensorboard", "metrics"}
-)  # folders in a run folder of ours
-SINK_FILES = frozenset({EVENTS_FILE, "metrics.jsonl", "ppo_training.log"})
-
 
 def without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:
     """Drop what another file of the run holds in full; say what was dropped."""
@@ -53,7 +48,10 @@ def _is_sink_copy(file: Path, folder: Path) -> bool:
     if not (folder / BLOCKS_FOLDER).is_dir() or not file.is_relative_to(folder):
         return False
     first, *subpath = file.relative_to(folder).parts
-    return (first in SINK_FOLDERS and bool(subpath)) or (not subpath and first in SINK_FILES)
+    # What sinks write into a run folder of ours.
+    return (first in {BLOCKS_FOLDER, "tensorboard", "metrics"} and bool(subpath)) or (
+        not subpath and first in {EVENTS_FILE, "metrics.jsonl", "ppo_training.log"}
+    )
 
 
 def _state_rank(file: Path) -> tuple[int, bool]:

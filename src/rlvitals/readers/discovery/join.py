@@ -4,7 +4,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar
 
@@ -43,7 +42,13 @@ def printed_last(logs: Sequence[Log]) -> list[Log]:
     if lasts:
         units = {log.step_unit for log in written if log.series}
         for i, log in enumerate(printed):
-            if not _counts(log, units, max(lasts)):
+            # It counts the same steps as the logs in its folder, or has no number.
+            end, last = last_step(log), max(lasts)
+            is_same_unit = log.step_unit in units or "steps" in {log.step_unit, *units}
+            is_near = end is not None and (
+                end <= MAX_STEP_RATIO * last and last <= MAX_STEP_RATIO * end
+            )
+            if end is not None and not (is_same_unit and is_near):
                 problem = f"they count other steps ({log.step_unit}) than the logs do"
                 printed[i] = replace(
                     log,
@@ -59,19 +64,6 @@ def last_step(log: Log) -> int | None:
     """Return the highest step of a log, None where it has no numbers."""
     ends = [int(series.steps.max()) for series in log.series.values() if len(series)]
     return max(ends, default=None)
-
-
-def _counts(log: Log, units: AbstractSet[str], last: int) -> bool:
-    """Return True if console output counts the same steps as the logs in its folder."""
-    console_last = last_step(log)
-    if console_last is None:
-        return True
-    same_unit = log.step_unit in units or "steps" in {log.step_unit, *units}
-    return (
-        same_unit
-        and console_last <= MAX_STEP_RATIO * last
-        and last <= MAX_STEP_RATIO * console_last
-    )
 
 
 def _join_group(logs: list[Log]) -> Log:

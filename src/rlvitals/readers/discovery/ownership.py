@@ -30,7 +30,13 @@ def settings_of(
     models: dict[Path, list[Path]] = defaultdict(list)
     for file in filter(settings_files.is_settings, files):
         folder = up(file.parent, root)
-        owners = [folder] if folder in homes else _owners(file, folder, homes)
+        owners = [folder]
+        if folder not in homes:
+            owners = [home for home in homes if home.is_relative_to(folder)]
+            if file.name.startswith(settings_files.ML_AGENTS_PREFIX):
+                owners = [home for home in owners if home.parent == folder]
+            elif len(owners) > 1:
+                owners = []
         if not owners and folder != root and folder.parent in homes:
             owners = [folder.parent]
         location = folder if CHECKPOINT_FOLDER.fullmatch(file.parent.name) else file.parent
@@ -43,14 +49,6 @@ def settings_of(
     for home, saved in models.items():
         settings[home] += settings_files.newest_of_each(saved)
     return settings
-
-
-def _owners(file: Path, folder: Path, homes: Collection[Path]) -> list[Path]:
-    """Return the runs below a folder that a file of settings in it belongs to."""
-    below = [home for home in homes if home.is_relative_to(folder)]
-    if file.name.startswith(settings_files.ML_AGENTS_PREFIX):
-        return [home for home in below if home.parent == folder]
-    return below if len(below) == 1 else []
 
 
 def adopt_trainer_runs(groups: Groups) -> None:

@@ -25,11 +25,6 @@ TRACKED_RUN_FOLDER = re.compile(
     r"(?:offline-)?run-\d{8}_\d{6}-(.+)"
 )  # a run's folder of W&B, SwanLab
 TRACKER_FOLDERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
-# What a process printed is called after the process, not after the run.
-CONSOLE_FILE = re.compile(
-    r"(?:nohup|debug|console|std(?:out|err)|screenlog|(?:\w+_)?(?:train|training)(?:[_-]log)?|run)"
-    r"\.(?:log|out|err|txt)"
-)
 
 
 def up(folder: Path, root: Path) -> Path:
@@ -75,7 +70,13 @@ def own_name(file: Path) -> str:
         or lower in EVALUATION_NAMES
         or lower.startswith("ppo_metrics_")
     )
-    return "" if is_part or CONSOLE_FILE.fullmatch(bare(file).name.lower()) else stem
+    # What a process printed is called after the process, not after the run.
+    is_console = re.fullmatch(
+        r"(?:nohup|debug|console|std(?:out|err)|screenlog|(?:\w+_)?train(?:ing)?(?:[_-]log)?|run)"
+        r"\.(?:log|out|err|txt)",
+        bare(file).name.lower(),
+    )
+    return "" if is_part or is_console else stem
 
 
 def is_evaluation(file: Path, root: Path) -> bool:

@@ -41,17 +41,6 @@ SETTINGS_NAMES = frozenset(
 )
 MAX_BYTES_BY_SUFFIX = {".json": 4 * 2**20, ".yaml": 2**20, ".yml": 2**20}
 MAX_LIST_ITEMS = 20  # of a list
-# A LoRA adapter's settings, and what they are called among a run's. Source: peft's LoraConfig.
-LORA_SETTINGS = {
-    "r": "lora_r",
-    "lora_alpha": "lora_alpha",
-    "lora_dropout": "lora_dropout",
-    "target_modules": "lora_target_modules",
-    "use_rslora": "lora_use_rslora",
-    "use_dora": "lora_use_dora",
-    "base_model_name_or_path": "base_model_name_or_path",
-    "peft_type": "peft_type",
-}
 
 
 def is_settings(path: Path) -> bool:
@@ -155,7 +144,18 @@ def _text(file: BinaryIO, max_bytes: int) -> str:
 def _unwrap(path: Path, item: dict[str, object], run: str) -> dict[str, object]:
     """Take what only wraps the settings away: W&B's and SwanLab's values, ML-Agents' behaviours."""
     if path.name == "adapter_config.json":
-        return {name: item[key] for key, name in LORA_SETTINGS.items() if key in item}
+        # What a run calls a LoRA adapter's settings. Source: peft's LoraConfig.
+        names = {
+            "r": "lora_r",
+            "lora_alpha": "lora_alpha",
+            "lora_dropout": "lora_dropout",
+            "target_modules": "lora_target_modules",
+            "use_rslora": "lora_use_rslora",
+            "use_dora": "lora_use_dora",
+            "base_model_name_or_path": "base_model_name_or_path",
+            "peft_type": "peft_type",
+        }
+        return {name: item[key] for key, name in names.items() if key in item}
     if "wandb_version" in item or all(
         (isinstance(value, dict) and value.keys() == {"desc", "sort", "value"})
         for value in item.values()

@@ -172,21 +172,16 @@ def plausible_headers(window: NDArray[np.uint8]) -> NDArray[np.int64]:
     headers = [np.zeros(0, np.int64)]
     for start in range(0, len(window) - RECORD_HEADER.size + 1, SEARCH_BLOCK_BYTES):
         block = window[start : start + SEARCH_BLOCK_BYTES + RECORD_HEADER.size - 1]
-        headers.append(start + _plausible_in(block))
+        if not block.any():  # what a crash or a sparse file leaves: no checksum is 0
+            continue
+        count = len(block) - RECORD_HEADER.size + 1
+        high = np.zeros(count, np.uint8)
+        for byte in range(3, 8):
+            high |= block[byte : byte + count]
+        places = np.flatnonzero(high == 0)
+        lengths = read_numbers(block, places, "<u8").view(np.uint64)
+        expected = _short_checks()[lengths & np.uint64(SHORT_PAYLOAD_BYTES - 1)]
+        long = np.flatnonzero(lengths >= SHORT_PAYLOAD_BYTES)
+        expected[long] = checks_of(lengths[long])
+        headers.append(start + places[expected == read_numbers(block, places + 8, "<u4")])
     return np.concatenate(headers)
-
-
-def _plausible_in(block: NDArray[np.uint8]) -> NDArray[np.int64]:
-    count = len(block) - RECORD_HEADER.size + 1
-    if not block.any():  # what a crash or a sparse file leaves: no checksum is 0
-        return np.zeros(0, np.int64)
-    high = np.zeros(count, np.uint8)
-    for byte in range(3, 8):
-        high |= block[byte : byte + count]
-    places = np.flatnonzero(high == 0)
-    lengths = read_numbers(block, places, "<u8").view(np.uint64)
-    expected = _short_checks()[lengths & np.uint64(SHORT_PAYLOAD_BYTES - 1)]
-    long = np.flatnonzero(lengths >= SHORT_PAYLOAD_BYTES)
-    expected[long] = checks_of(lengths[long])
-    headers: NDArray[np.int64] = places[expected == read_numbers(block, places + 8, "<u4")]
-    return headers

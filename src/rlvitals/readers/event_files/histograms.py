@@ -4,6 +4,7 @@ Field numbers: TensorFlow `summary.proto`; TensorBoard `plugins/histogram/summar
 """
 
 import math
+import sys
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,6 @@ from numpy.typing import NDArray
 from rlvitals.readers.event_files.tensors import matrix_of
 from rlvitals.readers.formats.protobuf import BYTES, FIXED64, Malformed, double, fields
 from rlvitals.types import Histogram
-
-MAX_FLOAT64 = float(np.finfo(np.float64).max)  # TensorFlow's last limit: no limit
 
 
 def of_proto(data: bytes, step: int, time: float) -> Histogram | None:
@@ -35,7 +34,7 @@ def of_proto(data: bytes, step: int, time: float) -> Histogram | None:
     limits, counts = map(_doubles, chunks.values())
     if not len(counts) or len(limits) != len(counts):
         return None
-    if limits[-1] >= MAX_FLOAT64:
+    if limits[-1] >= sys.float_info.max:  # TensorFlow's last limit: no limit
         lower = limits[-2] if len(limits) > 1 else low
         limits[-1] = high if high >= lower else math.inf
     if counts[0] == 0 and len(counts) > 1:

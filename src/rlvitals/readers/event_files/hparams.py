@@ -11,7 +11,10 @@ def settings_of(metadata: bytes) -> dict[str, Setting]:
     """Return the settings that a session's start record holds; empty for any other metadata."""
     settings: dict[str, Setting] = {}
     # plugin_data, content, session_start_info, hparams
-    for entry in _within(metadata, 1, 2, 3, 1):
+    messages = [metadata]
+    for number in (1, 2, 3, 1):  # the path of fields to the entries of the map
+        messages = [f.data for message in messages for f in fields(message) if f.id == number]
+    for entry in messages:
         key, value = "", b""
         for item in fields(entry):  # of a map
             match item.id:
@@ -28,11 +31,3 @@ def settings_of(metadata: bytes) -> dict[str, Setting]:
                 case 4:  # bool_value
                     settings[key] = bool(item.number)
     return settings
-
-
-def _within(message: bytes, *path: int) -> list[bytes]:
-    """Return the submessages that a path of field numbers leads to."""
-    messages = [message]
-    for number in path:
-        messages = [f.data for m in messages for f in fields(m) if f.id == number]
-    return messages

@@ -24,7 +24,6 @@ from rlvitals.readers.event_files.framing import (
 )
 from rlvitals.readers.formats.damage import Damage
 
-WINDOW_BYTES = 4 * 2**20
 MIN_WINDOW_BYTES = 2**16
 MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
 
@@ -61,7 +60,7 @@ class Stream:
         self._file = cast("io.BufferedIOBase", file)
         self._slack = slack
         size = file.seek(0, io.SEEK_END)
-        window = min(max(size - offset + 1, MIN_WINDOW_BYTES), WINDOW_BYTES)
+        window = min(max(size - offset + 1, MIN_WINDOW_BYTES), 4 * 2**20)
         self._buffer = np.zeros(window + slack, np.uint8)
         self._size = 0  # bytes of the buffer that are the file's
         self._base = offset  # of the buffer's first byte in the file

@@ -8,7 +8,7 @@ CleanRL and its kin write a Markdown table as "hyperparameters": `|param|value|`
 import ast
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rlvitals.readers.formats.literals import setting
 from rlvitals.types import Setting
@@ -27,21 +27,14 @@ def settings_in(text: str) -> dict[str, Setting]:
         plain = bool | int | float | str
         return {key: value for key, value in arguments.items() if isinstance(value, plain)}
     head, *rows = text.splitlines()[:10_000] or [""]
-    return (
-        dict(_table(rows))
-        if re.fullmatch(
-            r"\s*\|\s*(?:hyper)?param(?:eter)?s?\s*\|\s*values?\s*\|\s*", head, re.IGNORECASE
-        )
-        else {}
-    )
-
-
-def _table(rows: Sequence[str]) -> Iterator[tuple[str, Setting]]:
-    for row in rows:
+    settings: dict[str, Setting] = {}
+    heading = r"(?i)\s*\|\s*(?:hyper)?param(?:eter)?s?\s*\|\s*values?\s*\|\s*"
+    for row in rows if re.fullmatch(heading, head) else ():
         key, bar, cell = row.strip().removeprefix("|").partition("|")
         value = setting(cell.strip().removesuffix("|").strip())
         if bar and not re.fullmatch(r"[\s|:-]*", row) and key.strip() and value is not None:
-            yield key.strip(), value
+            settings[key.strip()] = value
+    return settings
 
 
 def _namespace(text: str) -> Iterator[tuple[str, Setting]]:

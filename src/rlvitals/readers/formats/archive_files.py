@@ -17,11 +17,6 @@ from rlvitals.errors import UnreadableLog
 MAX_ARCHIVE_FILES = 20_000
 MAX_ARCHIVE_BYTES = 2**31  # of the files, unpacked
 ARCHIVE_BLOCK_BYTES = 2**20
-# What a damaged or encrypted archive raises in zipfile, tarfile and the decompressors.
-UNPACK_ERRORS = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
-    *(RuntimeError, NotImplementedError, ValueError),
-)
 
 
 def unpack(path: Path, folder: Path) -> Path:
@@ -51,7 +46,10 @@ def unpack(path: Path, folder: Path) -> Path:
                     if size > MAX_ARCHIVE_BYTES:
                         raise _error(path, f"an archive of over {MAX_ARCHIVE_BYTES >> 30} GiB")
                     copy.write(block)
-    except UNPACK_ERRORS as error:
+    except (
+        *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
+        *(RuntimeError, NotImplementedError, ValueError),
+    ) as error:
         shutil.rmtree(target, ignore_errors=True)
         raise _error(path, f"an archive that cannot be unpacked: {error}") from error
     return target

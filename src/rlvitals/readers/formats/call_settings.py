@@ -13,11 +13,6 @@ from rlvitals.readers.formats.columns import MAX_SETTING_CHARACTERS
 from rlvitals.types import Setting
 
 TRL_TRAINERS = "GRPO|DPO|PPO|RLOO|KTO|ORPO|CPO|BCO|SFT|Reward|PRM|GKD|OnlineDPO|XPO|NashMD"
-CONFIGURATION_CALL = re.compile(
-    rf"(?:Seq2Seq|Unsloth)?TrainingArguments|(?P<trl>{TRL_TRAINERS})(?:v2)?Config"
-    # Stable-Baselines3 and its contributions.
-    r"|(?P<sb3>(?:Maskable|Recurrent)?PPO|A2C|DQN|QRDQN|SAC|TD3|DDPG|TQC|TRPO|ARS|CrossQ)"
-)
 
 
 def of_training(sources: Sequence[str]) -> dict[str, Setting]:
@@ -32,7 +27,12 @@ def of_training(sources: Sequence[str]) -> dict[str, Setting]:
     for source in sources:
         for call, name in _calls(source):
             literals = _literals(call)
-            if match := CONFIGURATION_CALL.fullmatch(name):
+            if match := re.fullmatch(
+                rf"(?:Seq2Seq|Unsloth)?TrainingArguments|(?P<trl>{TRL_TRAINERS})(?:v2)?Config"
+                # Stable-Baselines3 and its contributions.
+                r"|(?P<sb3>(?:Maskable|Recurrent)?PPO|A2C|(?:QR)?DQN|SAC|TD3|DDPG|TQC|TRPO|ARS|CrossQ)",
+                name,
+            ):
                 algorithm = (match["trl"] or match["sb3"] or "").lower()
                 trainer = ({"algorithm": algorithm} if algorithm else {}) | literals
                 if text := _environment(call.args[1:2]):

@@ -22,8 +22,6 @@ NAN = math.nan
 MAX_SETTING_CHARACTERS = 200  # of a setting that is a text or a list
 MAX_STEP = 2**62  # a step beyond it is damage, and differences of steps must not overflow
 
-# Python's, numpy's and C's spellings are float()'s; these are MSVC's and Python's own words.
-BOOLEAN_CELLS = {"true": 1.0, "false": 0.0}
 MSVC_NUMBER = re.compile(r"([+-]?)(?:nan\(\w*\)|1\.#(?:ind|qnan|snan|qnb)0*|(1\.#inf0*))")
 
 
@@ -42,8 +40,9 @@ def parse_number(text: str) -> float | None:
         # Cells of values that were not logged; they are missing, not NaN.
         if cell in {"", "none", "null", "na", "n/a"}:
             return None
-        if (boolean := BOOLEAN_CELLS.get(cell)) is not None:
-            return boolean
+        # Python's, numpy's and C's spellings are float()'s; these are Python's words and MSVC's.
+        if cell in {"true", "false"}:
+            return float(cell == "true")
         if match := MSVC_NUMBER.fullmatch(cell):
             return float(f"{match[1]}inf") if match[2] else NAN
     problem = f"not a number: {text[:40]!r}"

@@ -28,8 +28,6 @@ def _word(text: bytes) -> np.uint64:
 ZEROS, DOTS, HIGH_BITS = (_word(bytes([c]) * DIGITS_PER_WORD) for c in (0x30, 0x2E, 0x80))
 NIBBLES, SIXES = _word(b"\xf0" * DIGITS_PER_WORD), _word(b"\x06" * DIGITS_PER_WORD)
 PAIR_MASK = _word(b"\xff\0\0\0" * 2)
-HUNDREDS_FACTOR = np.uint64(100 + (1000000 << 32))
-UNITS_FACTOR = np.uint64(1 + (10000 << 32))
 # The last n bytes of a word.
 LAST_BYTES = np.array(
     [(2**64 - 1) ^ ((1 << 8 * (DIGITS_PER_WORD - n)) - 1) for n in range(DIGITS_PER_WORD + 1)],
@@ -114,9 +112,9 @@ def _eight(
     )
     pairs = text - ZEROS
     pairs = pairs * np.uint64(10) + (pairs >> np.uint64(8))
-    value = (pairs & PAIR_MASK) * HUNDREDS_FACTOR + (
+    value = (pairs & PAIR_MASK) * np.uint64(100 + (1000000 << 32)) + (
         (pairs >> np.uint64(16)) & PAIR_MASK
-    ) * UNITS_FACTOR
+    ) * np.uint64(1 + (10000 << 32))
     return value >> np.uint64(32), fits
 
 

@@ -35,7 +35,6 @@ from rlvitals.types import Setting
 EVALUATION_LIST_WORDS = frozenset(
     {"eval", "evaluation", "evaluations", "test", "val", "validation", "dev"}
 )
-RUN_PART_WORDS = EVALUATION_LIST_WORDS | {"train", "training"}
 Rows = Sequence[Mapping[str, object]]
 
 
@@ -190,7 +189,7 @@ def _labels(arrays: Mapping[str, object], unnamed: str) -> dict[str, tuple[str, 
     by_parent = {
         key: pair
         for key, pair in by_parent.items()
-        if pair[0] and not RUN_PART_WORDS & _tokens(pair[0])
+        if pair[0] and not (EVALUATION_LIST_WORDS | {"train", "training"}) & _tokens(pair[0])
     }
     by_word = {key: run_labels.split_label(key) for key in arrays}
     by_word = {key: (label, name or unnamed) for key, (label, name) in by_word.items() if label}

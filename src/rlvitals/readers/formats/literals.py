@@ -11,8 +11,6 @@ from rlvitals.types import Setting
 MAX_LITERAL_CHARACTERS = 2**20  # characters
 BOOLEAN_NAMES = {"True": True, "true": True, "False": False, "false": False}
 INTEGER_TEXT = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
-# What objects that are no literals print as: `<class 'a.B'>`, `<function f at 0x7f>`.
-OBJECT_REPR = re.compile(r"<(?:class|function|bound method|module|[\w.]+ object)[^<>]*>")
 
 
 def setting(text: str) -> Setting | None:
@@ -41,7 +39,9 @@ def parse_literal(text: str) -> object:
 
 def _tree(text: str) -> ast.expr:
     for opaque in (False, True):
-        attempt = OBJECT_REPR.sub("None", text) if opaque else text
+        # What objects that are no literals print as: `<class 'a.B'>`, `<function f at 0x7f>`.
+        object_repr = r"<(?:class|function|bound method|module|[\w.]+ object)[^<>]*>"
+        attempt = re.sub(object_repr, "None", text) if opaque else text
         try:
             with warnings.catch_warnings():  # of odd escapes in a stranger's strings
                 warnings.simplefilter("ignore")

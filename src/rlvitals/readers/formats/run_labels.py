@@ -28,13 +28,13 @@ ENVIRONMENT_WORDS = frozenset(
     }
 )
 LABEL_TOKEN = re.compile(r"[^\W_]+")
-JOINED_WORDS = re.compile(r"(q|monte|actor|policy)[ _-]?(learning|carlo|critic|gradient)")
 
 
 @lru_cache(maxsize=4096)
 def split_label(key: str) -> tuple[str, str]:
     """Split a name into the words that tell runs apart and the others, each joined by "_"."""
-    tokens = LABEL_TOKEN.findall(JOINED_WORDS.sub(r"\1\2", key.lower()))
+    joined = r"(q|monte|actor|policy)[ _-]?(learning|carlo|critic|gradient)"
+    tokens = LABEL_TOKEN.findall(re.sub(joined, r"\1\2", key.lower()))
     is_label = [
         token in ALGORITHM_WORDS or token in BASELINE_WORDS or _has_number(tokens, i)
         for i, token in enumerate(tokens)

@@ -15,7 +15,7 @@ Arts" (the settings for a file that nobody vouches for).
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -73,17 +73,12 @@ def has_columns(path: Path, head: bytes, required: Mapping[str, frozenset[str]])
     try:
         actual = tables(path)
     except UnreadableLog:
-        start = _start(path) or head
+        start = b""
+        with suppress(UnreadableLog), open_log(path) as file:
+            start = file.read(2**22)  # a schema may outgrow the first page
+        start = start or head
         return all(column.encode() in start for names in required.values() for column in names)
     return all(names <= actual.get(table, frozenset()) for table, names in required.items())
-
-
-def _start(path: Path) -> bytes:
-    try:
-        with open_log(path) as file:
-            return file.read(2**22)  # a schema may outgrow the first page
-    except UnreadableLog:
-        return b""
 
 
 def read_database(path: Path, work: Callable[["Connection"], T], lock_seconds: float = 5.0) -> T:

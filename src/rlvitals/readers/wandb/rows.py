@@ -24,7 +24,6 @@ from rlvitals.readers.formats.protobuf import (
 )
 from rlvitals.startup.fast_dataclass import dataclass
 
-ITEM_TAG, STEP_TAG = 0x0A, 0x12
 KEY_TAGS = (0x0A, 0x12)
 MAX_NESTED_KEYS = 16
 MAX_ITEM_KEY_BYTES = 256  # bytes
@@ -42,7 +41,6 @@ BLANK_SUFFIXES = np.array(
     ],
     np.uint64,
 )
-COMMA_WORD = np.uint64(int.from_bytes(b"       ,", "little"))
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / the golden ratio, odd
 IS_NUMBER_START = np.zeros(256, bool)
 IS_NUMBER_START[list(b"-0123456789NI")] = True  # NaN and Infinity too
@@ -200,7 +198,8 @@ def _walk(data: NDArray[np.uint8], starts: Index, ends: Index) -> tuple[_Items, 
             odd[row] = True
             break
         tag, size = data[offset], data[offset + 1]
-        if (steps := (tag == STEP_TAG) & (size < VARINT_CONTINUATION)).any():
+        # A step, whose tag is 0x12, or an item, whose tag is 0x0A.
+        if (steps := (tag == 0x12) & (size < VARINT_CONTINUATION)).any():
             offset = np.where(steps, offset + 2 + size, offset)
             odd[row[offset > end]] = True
             has_item = ~steps
@@ -230,7 +229,7 @@ def _items(
     """Read one item of each row; those that are none are marked in `odd`, and at their end."""
     key, size = _length(data, offset + 1)
     after = key + size
-    good = (data[offset] == ITEM_TAG) & (size >= 0) & (after <= end)
+    good = (data[offset] == 0x0A) & (size >= 0) & (after <= end)
     value = np.where(good, key, 0)
     for _ in range(MAX_NESTED_KEYS):
         tag, length = data[value], data[value + 1]
@@ -351,7 +350,7 @@ def _numbers_of_json(
         cells[:, index] = (
             view[starts + UINT64_BYTES * index] & PREFIX_MASKS[length]
         ) | BLANK_SUFFIXES[length]
-    cells[:, NUMBER_WORDS] = COMMA_WORD
+    cells[:, NUMBER_WORDS] = np.uint64(int.from_bytes(b"       ,", "little"))
     joined = cells.tobytes()
     if joined.count(b",") != len(starts):
         return None
