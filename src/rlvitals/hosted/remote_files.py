@@ -27,14 +27,11 @@ def fetch(url: str, folder: Path, show: Show) -> None:
     files = open_url(url, options)
     with naming_errors(url):
         sizes = files.sizes()
-        # Runs that no index lists.
         from rlvitals.bucket import root_copy  # noqa: PLC0415 - loads numpy
         from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
 
-        runs = root_copy.find_folders(sizes)
-        if runs:
+        if runs := root_copy.find_folders(sizes):  # that no index lists
             root_copy.copy_runs(ObjectStore(url, tries=5), folder, runs, show)
-        if bool(runs):
             return
         names = [
             name

@@ -138,7 +138,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
         keys = [k for k in log.series if not (OTHER_AXIS_KEY.match(k) or k.startswith("machine/"))]
         tables.append(lookup.choose_table(log, keys, frameworks.TABLES))
     own_tables = [*zip(logs, tables, strict=True)]
-    logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]
+    logs = [_on_one_axis(log, table, overrides) for log, table in own_tables]
     gathered = _Gathered(logs=list(logs))
     main = next((table for table in tables if table is not None), None)
     for order, (log, log_table) in enumerate(zip(logs, tables, strict=True)):
@@ -206,27 +206,26 @@ def _is_count(key: str, series: Series) -> bool:
     return not is_share and values.max(initial=0.0) > 1.0 and bool((np.diff(values) >= 0).all())
 
 
-def _on_one_axis(log: Log, table: Table | None) -> Log:
-    """Move a log's series to its main steps, and set the unit that its table states."""
-    log = axis.to_main_steps(log, table)
-    log = replace(log, series=resume.without_repeats(log.series))
-    if table is None or not table.step_unit or log.step_unit != UNKNOWN_UNIT:
-        return log
-    return replace(log, step_unit=table.step_unit)
+def _on_one_axis(log: Log, table: Table | None, overrides: Given) -> Log:
+    """Move a log's series to its main steps; set the unit and the histograms' names by its table.
 
-
-def _distributions(log: Log, table: Table | None, overrides: Given) -> Log:
-    """Map a log's histograms to canonical names; unknown ones keep their keys.
-
-    Of two keys with one meaning the one that a person has mapped is used, else the first.
+    Of two keys with one meaning the one that a person has mapped is used, else the first; unknown
+    ones are kept.
     """
+    log = axis.to_main_steps(log, table)
     by_name: dict[str, Sequence[Histogram]] = {}
     mapped_first = sorted(log.histograms.items(), key=lambda pair: pair[0] not in overrides.mapping)
     for key, histograms in mapped_first:
         meaning = _meaning(table, key, overrides)
         name = key if meaning is None or meaning[0] in by_name else meaning[0]
         by_name[name] = histograms
-    return replace(log, histograms=by_name)
+    says_unit = table is not None and table.step_unit and log.step_unit == UNKNOWN_UNIT
+    return replace(
+        log,
+        series=resume.without_repeats(log.series),
+        histograms=by_name,
+        step_unit=table.step_unit if table is not None and says_unit else log.step_unit,
+    )
 
 
 def _sources(gathered: _Gathered) -> list[Source]:

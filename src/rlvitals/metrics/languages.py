@@ -9,7 +9,6 @@ is. `data/languages.toml` lists the words.
 
 import re
 import tomllib
-from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import resources
 
@@ -45,15 +44,15 @@ def languages() -> Languages:
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return what finds the marks, and what finds all words."""
     tables = languages()
-    return _pattern(tables.mark_terms), _pattern(tables.english)
-
-
-def _pattern(terms: Iterable[str]) -> re.Pattern[str]:
-    """Return what finds words: whole ones, except in scripts that set none apart."""
-    texts = sorted(terms, key=len, reverse=True)
-    spaced = "|".join(re.escape(text) for text in texts if _sets_words_apart(text))
-    joined = "|".join(re.escape(text) for text in texts if not _sets_words_apart(text))
-    return re.compile(rf"(?<![^\W\d_])(?:{spaced})(?![^\W\d_])|{joined}", re.IGNORECASE)
+    patterns = []
+    for terms in (tables.mark_terms, tables.english):
+        texts = sorted(terms, key=len, reverse=True)
+        # Whole words, except in scripts that set none apart.
+        spaced = "|".join(re.escape(text) for text in texts if _sets_words_apart(text))
+        joined = "|".join(re.escape(text) for text in texts if not _sets_words_apart(text))
+        pattern = rf"(?<![^\W\d_])(?:{spaced})(?![^\W\d_])|{joined}"
+        patterns.append(re.compile(pattern, re.IGNORECASE))
+    return patterns[0], patterns[1]
 
 
 def _sets_words_apart(text: str) -> bool:

@@ -104,7 +104,13 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             for key, value in zip(_keys(path, shape), cells[shape.counters :], strict=True):
                 columns.add(key, step, value)
         end = lines.position()
-    notes = (*reread_notes, *lines.notes(), *refused.notes(), *_notes(path, shape))
+        # What the columns are taken for without names.
+        guesses = [] if shape.counters else ["no step-like column: points are numbered by row"]
+        if shape.reward is not None and "reward" in _keys(path, shape):
+            guesses.append(
+                "no names: the only column with negative numbers is taken for the reward"
+            )
+    notes = (*reread_notes, *lines.notes(), *refused.notes(), *guesses)
     log = Log("headerless-csv", columns.series(), {}, notes, str(path), "rows")
     return log, _Cursor(end, shape, rows)
 
@@ -124,14 +130,6 @@ def _start(
             "no table of numbers", where=str(path), hint="name its columns in the first row"
         )
     return lines, _Cursor(Position(), shape, 0), ()
-
-
-def _notes(path: Path, shape: _Shape) -> list[str]:
-    """Return what the columns are taken for without names."""
-    notes = [] if shape.counters else ["no step-like column: points are numbered by row"]
-    if shape.reward is not None and "reward" in _keys(path, shape):
-        notes.append("no names: the only column with negative numbers is taken for the reward")
-    return notes
 
 
 def _lies(path: Path, head: bytes) -> bool:

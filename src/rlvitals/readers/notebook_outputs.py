@@ -249,15 +249,12 @@ def _trainer_tables(cell: Cell) -> list[HtmlTable]:
         if table.progress is None or not (table.rows or is_tracker):
             continue
         if fullest and _goes_on(fullest[-1], table):
-            if _extent(table) >= _extent(fullest[-1]):
+            extent = len(fullest[-1].rows), len(fullest[-1].names)
+            if (len(table.rows), len(table.names)) >= extent:
                 fullest[-1] = table
         else:
             fullest.append(table)
     return fullest
-
-
-def _extent(table: HtmlTable) -> tuple[int, int]:
-    return len(table.rows), len(table.names)
 
 
 def _goes_on(table: HtmlTable, later: HtmlTable) -> bool:

@@ -128,18 +128,20 @@ def _kinds(text: str, min_lines: int = 10) -> list[_Kind]:
 
 def _main(kinds: Iterable[_Kind]) -> _Kind | None:
     """Return the kind of a run's rows; None where no line is one of a training."""
-    training = [k for k in kinds if _is_loop_line(k)]
-    return max(training, key=lambda k: (k.has_outcome, bool(k.step), len(k.rows)), default=None)
-
-
-def _is_loop_line(kind: _Kind) -> bool:
-    text = languages.english(kind.first_text)
-    is_named = any(not name.startswith("column ") for name in kind.names)
     training_words = (
         r"(?i)(?<![a-z])(?:episodes?|epochs?|iter(?:ation)?s?|generations?|(?:time)?steps?|games?"
         r"|frames?|rewards?|returns?|scores?|loss|eps(?:ilon)?|wins?|train(?:ing)?)(?![a-z])"
     )
-    return "score" in kind.names or (is_named and re.search(training_words, text) is not None)
+    training = [
+        kind
+        for kind in kinds
+        if "score" in kind.names
+        or (
+            any(not name.startswith("column ") for name in kind.names)
+            and re.search(training_words, languages.english(kind.first_text))
+        )
+    ]
+    return max(training, key=lambda k: (k.has_outcome, bool(k.step), len(k.rows)), default=None)
 
 
 def _name_scores(kind: _Kind) -> None:

@@ -13,7 +13,7 @@ from dataclasses import field
 from itertools import islice
 
 from rlvitals.readers.formats import column_guess, run_labels
-from rlvitals.readers.formats.columns import parse_number
+from rlvitals.readers.formats.table_head import cell_number
 from rlvitals.startup.fast_dataclass import dataclass
 
 MIN_RUN_ROWS = 5
@@ -49,7 +49,7 @@ def selections(
         return {}
     # An attempt begins where the step column starts again from its first number.
     place = names.index(steps[0])
-    sizes = attempt_sizes([n for row in rows if (n := _number(row[place])) is not None])
+    sizes = attempt_sizes([n for row in rows if (n := cell_number(row[place])) is not None])
     return {f"attempt {i + 1}": Selection(attempt=i) for i in range(len(sizes))}
 
 
@@ -134,7 +134,9 @@ def _by_cells(
 
 
 def _run_name(column: str, cell: str) -> str:
-    return f"{column} {cell}" if _number(cell) is not None or not cell else cell.replace("/", "_")
+    return (
+        f"{column} {cell}" if cell_number(cell) is not None or not cell else cell.replace("/", "_")
+    )
 
 
 def attempt_sizes(values: Sequence[float], share: float = 0.0) -> list[int]:
@@ -154,10 +156,3 @@ def attempt_sizes(values: Sequence[float], share: float = 0.0) -> list[int]:
 def restarts(first: float, last: float, step: float) -> bool:
     """Return True if a step column starts again: at or before its first number, after a later."""
     return step <= first < last
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return parse_number(cell)
-    except ValueError:
-        return None

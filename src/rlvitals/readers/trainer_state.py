@@ -45,7 +45,9 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     notes = (
         [] if not cut else [f"the file is cut short: {quantity(len(rows), 'row')} before the cut"]
     )
-    if resume.rows and (len(rows) < resume.rows or _text(rows[resume.rows - 1]) != resume.last):
+    if resume.rows and (
+        len(rows) < resume.rows or json.dumps(rows[resume.rows - 1]) != resume.last
+    ):
         notes.append(REPLACED_NOTE)
         resume = _Cursor()
     columns, refused, nulls, settings = (
@@ -73,11 +75,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         notes=(*notes, *refused.notes(), *nulls.notes()),
         where=str(path),
     )
-    return log, _Cursor(len(rows), _text(rows[-1]) if rows else "")
-
-
-def _text(row: object) -> str:
-    return json.dumps(row)
+    return log, _Cursor(len(rows), json.dumps(rows[-1]) if rows else "")
 
 
 def _document(path: Path) -> tuple[list[object], dict[str, object], bool]:

@@ -88,11 +88,12 @@ class _Reading:
         """Place one line's cells under their names, or refuse the line."""
         cells = _cells(text)
         if cells is None:
-            self._refuse("unreadable", number, "is not comma-separated text")
+            refusals = self._refused.setdefault("unreadable", Refusals())
+            refusals.add(number, "is not comma-separated text")
             return
         placed = align_row(self._header, cells)
         if isinstance(placed, str):
-            self._refuse(f"{len(cells)} fields", number, placed)
+            self._refused.setdefault(f"{len(cells)} fields", Refusals()).add(number, placed)
             return
         if placed.missing:
             self._realigned[len(cells), placed.missing] += 1
@@ -107,9 +108,6 @@ class _Reading:
                     self._texts.setdefault(name, Counter())[cell] += 1
             elif name not in BASE_COLUMNS and (value := parse_number(cell)) is not None:
                 self.columns.add(name, step, value, NAN if time is None else time)
-
-    def _refuse(self, kind: str, number: int, reason: str) -> None:
-        self._refused.setdefault(kind, Refusals()).add(number, reason)
 
     def settings(self) -> dict[str, Setting]:
         """Return the text columns that never change."""

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 from rlvitals.errors import quantity
 from rlvitals.readers.formats.columns import parse_number, to_step
+from rlvitals.readers.formats.table_head import cell_number
 from rlvitals.startup.fast_dataclass import dataclass
 
 BASE_COLUMNS = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
@@ -156,16 +157,9 @@ def _is_equal(first: str, second: str) -> bool:
     """Return True if two cells hold the same, but for how a writer rounded it."""
     if first == second:
         return True
-    a, b = _number(first), _number(second)
+    a, b = cell_number(first), cell_number(second)
     # A writer that keeps five digits.
     return a is not None and b is not None and math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-6)
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return parse_number(cell)
-    except ValueError:
-        return None
 
 
 def _clocks(iso: str, epoch: str) -> str:
@@ -174,7 +168,7 @@ def _clocks(iso: str, epoch: str) -> str:
         local = datetime.fromisoformat(iso)
     except ValueError:
         return f"`datetime` holds {iso[:40]!r}"
-    seconds = _number(epoch)
+    seconds = cell_number(epoch)
     if seconds is None or not math.isfinite(seconds) or seconds < 1e8:  # before March 1973
         return f"`timestamp` holds {epoch[:40]!r}"
     difference_s = (local if local.tzinfo else local.replace(tzinfo=UTC)).timestamp() - seconds

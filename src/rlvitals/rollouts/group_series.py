@@ -93,12 +93,11 @@ def _length_correlation(groups: RolloutGroups) -> Series:
     """Correlate reward and length within groups: what prompts share is out of it."""
     count = np.bincount(groups.group_of_row)
 
-    def deviation(name: str) -> NDArray[np.float64]:
-        values = groups.rows[name].astype(np.float64)
-        mean = np.bincount(groups.group_of_row, values) / count
-        return np.asarray(values - mean[groups.group_of_row])
-
-    reward, length = deviation("reward"), deviation("characters")
+    columns = (groups.rows[name].astype(np.float64) for name in ("reward", "characters"))
+    reward, length = (
+        column - (np.bincount(groups.group_of_row, column) / count)[groups.group_of_row]
+        for column in columns
+    )
     sums = groups.row_means.sums
     product, power = sums(reward * length), sums(reward**2) * sums(length**2)
     rollouts = sums(~groups.is_dead[groups.group_of_row])

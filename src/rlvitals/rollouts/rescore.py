@@ -186,14 +186,7 @@ def _by_task(
     results = []
     for number in np.unique(numbers).tolist():
         mask = numbers == number
-        results.append(
-            TaskResult(
-                rollouts.texts[number], int(mask.sum()), _mean(paid[mask]), _mean(total[mask])
-            )
-        )
+        scored = (values[mask & np.isfinite(values)] for values in (paid, total))
+        means = [float(values.mean()) if len(values) else np.nan for values in scored]
+        results.append(TaskResult(rollouts.texts[number], int(mask.sum()), *means))
     return tuple(sorted(results, key=lambda result: -result.count))
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else float("nan")

@@ -59,14 +59,8 @@ def of_run(folder: Path) -> Rollouts | None:
     try:
         files = dict(_files_in(folder, folder.stat().st_mtime_ns))
         with os.scandir(folder) as entries:
-            folders = (
-                entry
-                for entry in entries
-                if re.search(
-                    r"rollout|completion|trajector|episodes|traces|samples|generations|iteration_|monitors",
-                    entry.name,
-                )
-            )
+            words = "rollout|completion|trajector|episodes|traces|samples|generations|monitors"
+            folders = (e for e in entries if re.search(rf"{words}|iteration_", e.name))
             inner_folders = sorted(Path(entry.path) for entry in folders if entry.is_dir())
         for inner in inner_folders:
             files |= find(inner)

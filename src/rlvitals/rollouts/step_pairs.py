@@ -43,8 +43,12 @@ class Pair:
 
 def pair(rollouts: Rollouts, step: int, against: int) -> tuple[Pair, ...]:
     """Return the prompts that both steps have, what moved most first. Raises UsageError."""
-    first = _by_prompt(rollouts, check_step(rollouts, step, "--step"))
-    second = _by_prompt(rollouts, check_step(rollouts, against, "--against"))
+    by_prompt = []
+    for number, flag in ((step, "--step"), (against, "--against")):
+        indices = rollouts.indices(rollouts.rows["step"] == check_step(rollouts, number, flag))
+        prompts = rollouts.rows["prompt"][indices]
+        by_prompt.append({int(p): indices[prompts == p] for p in np.unique(prompts)})
+    first, second = by_prompt
     pairs = [
         Pair(_side(rollouts, step, first[p]), _side(rollouts, against, second[p]))
         for p in first.keys() & second.keys()
@@ -56,12 +60,6 @@ def pair(rollouts: Rollouts, step: int, against: int) -> tuple[Pair, ...]:
             hint="an evaluation repeats its prompts; so does the training after an epoch",
         )
     return tuple(sorted(pairs, key=lambda p: (p.order, p.before.index)))
-
-
-def _by_prompt(rollouts: Rollouts, step: int) -> dict[int, NDArray[np.int64]]:
-    indices = rollouts.indices(rollouts.rows["step"] == step)
-    prompts = rollouts.rows["prompt"][indices]
-    return {int(prompt): indices[prompts == prompt] for prompt in np.unique(prompts)}
 
 
 def _side(rollouts: Rollouts, step: int, indices: NDArray[np.int64]) -> Side:

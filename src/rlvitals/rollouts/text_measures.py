@@ -154,12 +154,11 @@ def changes_script(prompt: str, reply: str) -> bool:
     prompt, reply = prompt[:MAX_TEXT_CHARACTERS], reply[:MAX_TEXT_CHARACTERS]
     if prompt.isascii() and reply.isascii():
         return False
-    in_prompt, in_reply = _letters(prompt), _letters(reply)
+    in_prompt, in_reply = (
+        {name: len(pattern.findall(text)) for name, pattern in LETTERS_OF_SCRIPTS.items()}
+        for text in (prompt, reply)
+    )
     limit = 0.05 * sum(in_prompt.values())  # of letters: the prompt uses that script
     letter_count = sum(count for name, count in in_reply.items() if in_prompt[name] <= limit)
     # Of a reply's letters: mathematics uses a few Greek ones.
     return letter_count > 0.1 * sum(in_reply.values())
-
-
-def _letters(text: str) -> dict[str, int]:
-    return {name: len(pattern.findall(text)) for name, pattern in LETTERS_OF_SCRIPTS.items()}

@@ -57,8 +57,10 @@ def lag_correlation(first: Array, second: Array, lags: int = 20) -> Lagged | Non
         return None
     n = x.size
     # The sum of the products of both autocorrelations over the lags from 1.
-    longest = x.size // MEMORY_DIVISOR
-    shared_memory = float(_autocorrelations(x, longest) @ _autocorrelations(y, longest))
+    longest, length = n // MEMORY_DIVISOR, 1 << (2 * n - 1).bit_length()
+    spectra = (np.abs(np.fft.rfft(changes, length)) ** 2 for changes in (x, y))
+    x_memory, y_memory = (np.fft.irfft(power)[1 : longest + 1] for power in spectra)
+    shared_memory = float(x_memory @ y_memory)
     effective = min(n / max(1 + 2 * shared_memory, 1.0), n)
     if effective < MIN_LAGGED_POINTS / MEMORY_DIVISOR:
         return None
@@ -83,8 +85,3 @@ def _changes(values: Array) -> Array | None:
     steps = steps - steps.mean()
     length = float(np.sqrt(steps @ steps))
     return None if length == 0 else np.asarray(steps / length, dtype=np.float64)
-
-
-def _autocorrelations(x: Array, longest: int) -> Array:
-    spectrum = np.fft.rfft(x, 1 << (2 * x.size - 1).bit_length())
-    return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2)[1 : longest + 1], dtype=np.float64)

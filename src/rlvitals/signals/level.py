@@ -30,7 +30,8 @@ def stays_below(values: Array, limit: float, window: int, share: float) -> tuple
 def _stays(beyond: Flags, is_known: Flags, window: int, share: float) -> tuple[int, int] | None:
     if window < 1 or beyond.size < window:
         return None
-    hits, points = _window_sums(beyond, window), _window_sums(is_known, window)
+    sums = [np.concatenate(([0], np.cumsum(flags, dtype=np.int64))) for flags in (beyond, is_known)]
+    hits, points = (total[window:] - total[:-window] for total in sums)
     windows = np.flatnonzero((hits > 0) & (hits >= share * points) & (2 * points >= window))
     if not windows.size:
         return None
@@ -38,11 +39,6 @@ def _stays(beyond: Flags, is_known: Flags, window: int, share: float) -> tuple[i
     first = indices[np.searchsorted(indices, windows[0])]
     last = indices[np.searchsorted(indices, windows[-1] + window) - 1]
     return int(first), int(last)
-
-
-def _window_sums(flags: Flags, window: int) -> NDArray[np.int64]:
-    sums = np.concatenate(([0], np.cumsum(flags, dtype=np.int64)))
-    return sums[window:] - sums[:-window]
 
 
 def first_last_change(values: Array, share: float = 0.2) -> tuple[float, float] | None:
@@ -56,13 +52,10 @@ def first_last_change(values: Array, share: float = 0.2) -> tuple[float, float] 
     if x.size < MIN_CHANGE_VALUES or 2 * count > x.size:
         return None
     unit, exponent = scale_to_unit(x)
-    first, last = _trimmed_mean(unit[:count]), _trimmed_mean(unit[-count:])
+    cut = int(0.1 * count)
+    stretches = (np.sort(stretch) for stretch in (unit[:count], unit[-count:]))
+    first, last = (float(stretch[cut : count - cut].mean()) for stretch in stretches)
     return unscale(first, exponent), unscale(last, exponent)
-
-
-def _trimmed_mean(values: Array) -> float:
-    cut = int(0.1 * values.size)
-    return float(np.sort(values)[cut : values.size - cut].mean())
 
 
 def bound_change(low: float, high: float, values: Array) -> tuple[float, float]:

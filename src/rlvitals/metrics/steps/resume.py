@@ -82,7 +82,12 @@ def straighten(series: Series) -> Straight:
     backward = np.flatnonzero(steps[1:] < steps[:-1]) + 1
     if not len(backward):
         return Straight(series)
-    resumed = [int(i) for i in backward if _runs_again(steps, int(i))]
+    resumed: list[int] = []
+    for i in backward.tolist():
+        # After a resume the next two rows at least repeat earlier steps, in order.
+        follow = steps[i : i + 2]
+        if len(follow) == 2 and (follow <= steps[:i].max()).all() and follow[1] >= follow[0]:
+            resumed.append(i)
     # A resume shows a few times in a run. A step column that goes back more often than in one row
     # of five is shuffled, not resumed.
     if len(resumed) > max(3.0, 0.2 * len(steps)) or _are_side_by_side(steps, resumed):
@@ -140,10 +145,3 @@ def _are_side_by_side(steps: NDArray[np.int64], seams: list[int]) -> bool:
     highest = np.maximum.accumulate(steps)
     stretches = [int(highest[i - 1]) - int(steps[i]) for i in seams]
     return float(np.median(stretches)) <= 5.0 * spacing
-
-
-def _runs_again(steps: np.ndarray[tuple[int], np.dtype[np.int64]], i: int) -> bool:
-    """Return True for a resume: the next two rows at least repeat earlier steps, in order."""
-    passed = int(steps[:i].max())
-    follow = steps[i : i + 2]
-    return len(follow) == 2 and bool((follow <= passed).all()) and bool(follow[1] >= follow[0])

@@ -38,19 +38,15 @@ class RewardCalls:
             return
         call = (head[1], head[2].lower().replace(" ", "_"))
         if call != self.call or len(self.rewards) >= self.max_completions:
-            self._end(page)
+            rewards, self.rewards = self.rewards, []
+            if self.call is not None and rewards:
+                function = self.call[1]
+                self.calls[function] = self.calls.get(function, 0) + 1
+                page.shared.notes["rewards of single completions: averaged over each call"] = None
+                page.add(self.calls[function], reward_pairs(f"{function}_reward", rewards), "calls")
             self.call = call
         if (reward := number(head[3] or "")) is not None:
             self.rewards.append(reward)
-
-    def _end(self, page: Page) -> None:
-        rewards, self.rewards = self.rewards, []
-        if self.call is None or not rewards:
-            return
-        function = self.call[1]
-        self.calls[function] = self.calls.get(function, 0) + 1
-        page.shared.notes["rewards of single completions: averaged over each call"] = None
-        page.add(self.calls[function], reward_pairs(f"{function}_reward", rewards), "calls")
 
 
 DIALECT = Dialect(

@@ -90,10 +90,10 @@ class _Stack:
             del self._items[len(self._items) - size :]
             self._items.append(items)
         elif name in {"BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"}:
-            key = len(self._memo) if name == "MEMOIZE" else _to_int(arg)
+            key = len(self._memo) if name == "MEMOIZE" else int(str(arg))
             self._memo[key] = self._items[-1]
         elif name in {"BINGET", "LONG_BINGET", "GET"}:
-            self._items.append(self._memo[_to_int(arg)])
+            self._items.append(self._memo[int(str(arg))])
         elif name not in {"PROTO", "FRAME"}:
             self._contain(name)
 
@@ -130,10 +130,6 @@ class _Stack:
             for key, value in zip(pairs[::2], pairs[1::2], strict=True):
                 if isinstance(key, str):
                     container[key] = value
-
-
-def _to_int(arg: object) -> int:
-    return int(str(arg))
 
 
 def _identity(arg: object) -> object:

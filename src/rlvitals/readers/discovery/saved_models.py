@@ -53,8 +53,8 @@ def fields(file: BinaryIO, *, max_bytes: int = 4 * 2**20) -> dict[str, object]:
     }
     for key in ("clip_range", "clip_range_vf", "learning_rate"):
         schedule = data.get(key)
-        level = str(schedule.get("value_schedule")) if isinstance(schedule, dict) else ""
-        if match := re.search(r"ConstantSchedule\(val=([-+\d.e]+)\)", level):
+        text = str(schedule.get("value_schedule")) if isinstance(schedule, dict) else ""
+        if match := re.search(r"ConstantSchedule\(val=([-+\d.e]+)\)", text):
             result[key] = float(match[1])
     if "gae_lambda" not in data and "n_steps" in result:
         result["n_step_returns"] = result.pop("n_steps")  # no length of a rollout there

@@ -49,9 +49,9 @@ class Walk:
         try:
             status = path.stat()
             key = (status.st_dev, status.st_ino)
-            new = key not in self._seen
+            is_new = key not in self._seen
             self._seen.add(key)
-            if not new or self._leads_up(path):
+            if not is_new or self._leads_up(path):
                 return
             if not path.is_dir():
                 self.files.append(path)
