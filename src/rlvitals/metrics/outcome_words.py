@@ -19,7 +19,17 @@ NOISE_WORDS = frozenset(
         *("rolling", "ma", "window", "latest", "current", "batch"),
         *("agent", "player", "game"),
         *("train", "training", "rollout", "chart", "metric", "stat", "performance", "scalar"),
-        *("history", "list", "epoch", "overall", "env", "environment", "global", "team"),
+        *(
+            "history",
+            "list",
+            "epoch",
+            "overall",
+            "env",
+            "environment",
+            "global",
+            "team",
+            "population",
+        ),
         # As the environment pays it, before it is normalised for the learner.
         *("raw", "true", "original", "unscaled", "unnormalized", "unnormalised", "undiscounted"),
         *("ext", "extrinsic"),
@@ -99,6 +109,7 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"wr"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"r"}): (outcome.REWARD, outcome.EVAL_RETURN),
     frozenset({"rw"}): (outcome.REWARD, outcome.EVAL_RETURN),
+    frozenset({"rwd"}): (outcome.REWARD, outcome.EVAL_RETURN),
 }
 # With one of these a key is not the outcome itself but a statistic or a part of it.
 PART_WORDS = frozenset(
@@ -162,6 +173,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     if len(key) > 60:  # a longer key is no name
         return None
     key = re.sub(r"[_ -](?:vs|against|versus)[_ -].*", "", languages.english(key))  # an opponent
+    key = re.sub(r"[_ -](?:last|past|previous)[_ -]\d+[_ -](?:time)?steps?\Z", "", key)  # a window
     # Of a file: reward_log.csv. A logarithm has the word in front.
     terms = _terms(re.sub(r"[_ -]logs?\Z", "", key, flags=re.IGNORECASE))
     # A number identifies an agent or an environment ("0_reward"), unless it is a window's.
@@ -218,7 +230,7 @@ def _terms(key: str) -> set[str]:
     """Return the words of a key in lower case and in the singular."""
     terms = (term.lower() for term in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", key))
     kept = {"loss", "success", "fitness", "progress"}
-    return {term if term in kept else term.removesuffix("s") for term in terms}
+    return {term if term in kept else term.removesuffix("s") for term in terms if term != "s"}
 
 
 def _keys_by_algorithm(keys: Iterable[str]) -> dict[str, dict[str, str]]:

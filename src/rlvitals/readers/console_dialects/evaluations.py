@@ -24,7 +24,7 @@ class Evaluations:
         rf"\bEval num_timesteps=(\d{{1,15}}), episode_reward=({NUMBER})"
     )
     td3_line: ClassVar[re.Pattern[str]] = re.compile(
-        rf"\bEvaluation over \d{{1,6}} episodes: ({NUMBER})"
+        rf"\bEvaluat(?:ion|ed) (?:over|on|for) \d{{1,6}} episodes: ({NUMBER})"
     )
     key: ClassVar[str] = "eval/return"
     min_lines: ClassVar[int] = 3  # that make a log

@@ -46,13 +46,20 @@ def _form(pattern: str, replacement: str | Callable[[re.Match[str]], str], *hint
 @cache
 def _forms() -> tuple[_Form, ...]:
     """Return the forms in the order of their use."""
-    episode = r"(?:[Ee]pisode|EPISODE|[Ee]p|EP|[Gg]ame)\b[ #]{0,3}\d{1,9}(?: ?/ ?\d{1,9})?"
+    episode = r"(?:[Ee]pisode|EPISODE|[Ee]p|EP|[Gg]ame)\b\.?[ #]{0,3}\d{1,9}(?: ?/ ?\d{1,9})?"
     return (
         *_sign_forms(),
         _form(
-            r"(?i)\bfinished +(?:after|in) +(\d+) +(?:time[ -]?)?steps?\b",
+            r"(?i)\b(?:finished +(?:after|in)|took|lasted(?: for)?) +(\d+) +(?:time[ -]?)?steps?\b",
             r", episode_length: \1,",
-            "finished",
+            *("finished", "took", "lasted"),
+        ),
+        # "and received 3.5 reward", "got 12 points in episode 3"
+        _form(
+            rf"(?i)\b(?:and )?(?:received|got|earned|obtained|scored|gained) (?:an? )?({NUMBER})"
+            r" ((?:total )?(?:reward|score|point))s?\b",
+            r", \2: \1,",
+            *("reward", "score", "point"),
         ),
         _form(
             rf"({episode}) +(?i:ended|finished|completed?|done)\b[.!,:;]?",
@@ -76,7 +83,7 @@ def _forms() -> tuple[_Form, ...]:
             *("step", "frame"),
         ),
         _form(
-            rf"(?i)\A\s*({episode})\s{{0,4}}[:=]\s{{0,8}}({NUMBER})\s*\Z",
+            rf"(?i)\A\s*({episode})\s{{0,4}}[:=]\s{{0,8}}({NUMBER})(?=\s*(?:\(|\Z))",
             r"\1, reward: \2",
             *("ep", "game"),
         ),
@@ -95,7 +102,9 @@ def _sign_forms() -> tuple[_Form, ...]:
         _form(r"(=[A-Za-z][\w.-]{0,30})\s+(?=[A-Za-z_]\w{0,40}=)", r"\1, ", "="),
         # "ep12", "episode_12: ", "E0012", "<Episode 12>"
         _form(r"\A\W{0,4}E(?=\d{3,9}\b)", "episode ", "e"),
-        _form(rf"(?i)\A(\W{{0,4}}(?:{COUNTED}|ep))_?(?=\d)", r"\1 ", "ep", "gen", "iter", "game"),
+        _form(
+            rf"(?i)\A(\W{{0,4}}(?:{COUNTED}|ep))[_.]?(?=\d)", r"\1 ", "ep", "gen", "iter", "game"
+        ),
         _form(rf"(?i)<((?:{COUNTED}) \d{{1,9}}(?:/\d+)?)>", r"\1,", "<"),
         # "Training: episode 3"
         _form(rf"(?i)\A\W{{0,4}}[a-z]{{1,20}}[:!] (?=(?:{COUNTED}) \d)", "", ": ", "! "),
@@ -108,6 +117,8 @@ def _sign_forms() -> tuple[_Form, ...]:
         # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
         _form(r"(?i)\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", r"\1: \2, step: \3", "](", "] ("),
         _form(r"(?<=\d)\s{1,4}of\s{1,4}(?=\d)", "/", "of"),  # "Episode 3 of 500"
+        # "Total reward for this episode (3): 12"
+        _form(rf"(?i)\b({COUNTED}) \((\d{{1,12}})\)(?=\s*[:=])", r"\1 \2", "("),
         _form(
             TD3_ROW.pattern,
             r"total_timesteps: \1, episode: \2, episode_length: \3, episode_reward: ",
@@ -124,10 +135,24 @@ def _windows() -> tuple[_Form, ...]:
     """Return the forms of the window of an average: "(last 100)", "over the last 100 episodes"."""
     return (
         _form(
-            r"(?i) ?\((?:over |for )?(?:the )?(?:last|past|previous|recent) ?\d{1,6}"
-            r"(?: [a-z]{1,12})?\)(?=\s*[:=])",
+            r"(?i) ?\((?:(?:avg|averaged?|mean) )?(?:over |for |of |on )?(?:the )?"
+            r"(?:(?:last|past|previous|recent) ?\d{1,6}(?: [a-z]{1,12})?"
+            rf"|\d{{1,6}}[ -]?(?:eps?|{COUNTED})s?)\)(?=\s*[:=])",
             "",
             "(",
+        ),
+        _form(
+            rf"(?i)\(\d{{1,6}}[ -](?:ep|episode|game)s? (mean|avg|average)[ :=]{{1,3}}({NUMBER})\)",
+            r"(\1: \2)",
+            "(",
+        ),
+        # "mean return over 16 rollouts 3.5", "reward of 20 episodes: 3.5": what was averaged
+        _form(
+            rf"(?i)(?<=[a-z]) (?:averaged )?(?:over|of|for|from|in|across|on) (?:the )?\d{{1,6}}"
+            rf" (?:{COUNTED}|rollout|run|seed|env(?:ironment)?|trajector(?:y|ie)|sample)s?"
+            rf"(?= ?[:=]? {{1,4}}{NUMBER}(?!\w))",
+            "",
+            *(" over ", " of ", " for ", " from ", " in ", " across ", " on "),
         ),
         _form(
             r"(?i)\b(?:(?:over|of|for|from|in) )?(?:the )?(?:last|past|previous) \d{1,6}\b"
@@ -180,12 +205,22 @@ def _counted_forms() -> tuple[_Form, ...]:
             *("st ", "nd ", "rd ", "th "),
         ),
         # Of an evaluation: "at step 12: mean return 3.5", "at 12: 3.5".
+        _form(
+            rf"(?i)\A(?:after|at) (?:(?:{COUNTED}) )?(\d{{1,12}})(?: (?:{COUNTED})s?)?: ?"
+            rf"({NUMBER})\Z",
+            r"step: \1, reward: \2",
+            *("after ", "at "),
+        ),
         _form(rf"(?i)\A(?:after|at) ({COUNTED}) (?=\d)", r"\1: ", "after ", "at "),
-        _form(rf"\Aat (\d{{1,12}}): ?({NUMBER})\Z", r"step: \1, reward: \2", "at "),
+        _form(
+            rf"(?i)\A(?:played|completed|finished) (?=\d{{1,12}} (?:{COUNTED})s?\b)",
+            "",
+            *("played ", "completed ", "finished "),
+        ),
         # "120 episodes | 9000 steps"
         _form(
             rf"(?i)(\A|[|,;(\[]\s*|\bdone )(\d{{1,12}}) ((?:{COUNTED})s?)"
-            r"(?=\s*(?:[|,;:)\]]|\Z))",
+            r"(?=\s*(?:[|,;:)\]]|\Z)|\. )",
             r"\1\3: \2",
             *("episode", "game", "step", "frame", "iteration", "epoch", "update", "generation"),
         ),
@@ -206,14 +241,21 @@ def _sentences() -> tuple[_Form, ...]:
             r"steps survived: \1,",
             "survived",
         ),
+        # "Test return at 1000: 3.5", "Reward after 20 episodes: 3.5"
+        _form(
+            rf"(?i)\A(\W{{0,6}}[a-z][\w ./-]{{1,60}}?) (?:at|after) (\d{{1,12}})"
+            rf"(?: (?:{COUNTED})s?)? ?[:=] ?(?={NUMBER}\Z)",
+            r"step: \2, \1: ",
+            *(" at ", " after "),
+        ),
         _form(
             rf"(?i)({NUMBER}) (?:at|after) (\d{{1,12}}) ((?:{COUNTED})s?)\b",
             r"\1, \3: \2",
             *(" at ", " after "),
         ),
         _form(
-            rf"(?i)\A(\W{{0,6}}[a-z][\w ./-]{{1,60}}?) (?:at|for|of|in|after) (?:the )?"
-            rf"((?:{COUNTED})s? \d{{1,12}})(?: ?/ ?\d+)?"
+            rf"(?i)\A(\W{{0,6}}[a-z][\w ./-]{{1,60}}?) (?:at|for|of|in|after) (?:the |this )?"
+            rf"((?:{COUNTED})s? \d{{1,12}}(?!\d))(?: ?/ ?\d+(?!\d))?"
             rf"(?: is| was|[:=]| =)? *(?={NUMBER})",
             r"\2, \1: ",
             *(" at ", " for ", " of ", " in ", " after "),

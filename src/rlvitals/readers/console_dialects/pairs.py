@@ -61,7 +61,7 @@ STEPPED = re.compile(
     r"|[Uu]pdates?|UPDATE|[Gg]en(?:eration)?s?|GENERATION|[Ff]rames?|[Ee]ps?|EP|[Gg]ames?"
     r"|[Tt]rials?|[Rr]ounds?|[Tt]rajector(?:y|ies)|[Mm]atch|[Bb]atch|[Aa]ttempt|[Ll]ap|[Ss]eason"
     r"|[Cc]ycle|[Nn]um(?:ber)?)\W{0,12}\d|[tin] ?[:=] {0,3}\d"
-    r"|\d(?:-?th)? (?:[Ee]pisode|game|step|frame|iteration|epoch|timestep)|[Ee]val\w{0,6} at \d"
+    r"|\d(?:-?th)? (?:[Ee]pisode|game|step|frame|iteration|epoch|timestep)|a(?:t|fter) \d"
     r"|E\d{3}|[Ee]p(?:isode)?_\d"
 )
 # The step without its word, after what the run calls itself.
@@ -365,7 +365,7 @@ DIALECT = Dialect(
         *("EP", "E0", "ound", "rial", "atch", "raject", "ttempt", "Lap ", "eason", "ycle"),
         "oss",  # rows that count without a word for it have a measure
         "eward",
-        *("core", "val", "W:", "win", "Win"),
+        *("core", "val", "W:", "win", "Win", "eturn"),
     ),
     Pairs,
 )
