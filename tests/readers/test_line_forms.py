@@ -72,6 +72,8 @@ FORMS = {
     "Episode {n}: {r} (avg 3.5)": "outcome/return",
     "Episode {n}: {r} (100-ep mean 3.5)": "outcome/return",
     "Eps:{n} Rwd:{r} Eps-greedy:0.9": "outcome/reward",
+    "Iter: {n}, Avg. return: {r} (+/- 3.20), Best: 50.0": "outcome/return",
+    "[{n}] ep_rew_mean: {r}, ep_len_mean: 20": "outcome/return",
     "Ep.{n} R={r}": "outcome/return",
 }
 

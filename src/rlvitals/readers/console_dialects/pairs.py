@@ -28,7 +28,7 @@ SEGMENT = re.compile(
     r"(?P<key>[^\W\d][\w./@()%-]{0,80}(?: (?:[^\W\d]|\()[\w./@()%-]{0,40}){0,3}?)"
     rf"(?: *[:=#] *| +)(?:(?:np\.\w{{1,10}}|tensor)?\()?(?P<value>{NUMBER}|none|true|false|--)\)?"
     rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER} ?(?:%|\w{{1,6}})?\))?"
-    rf"(?: ?(?:±|\+/?-) ?{NUMBER})?"  # the deviation, as Tianshou prints it
+    rf"(?: ?\(?(?:±|\+/?-) ?{NUMBER}\)?)?"  # the deviation, as Tianshou prints it
     r"(?: ?(?:s|ms|sec|secs|seconds|min|h|(?:[a-z]{1,12})?/s|GiB|GB|MB|MiB|USDT?|m|km|moves))?"
     r"[.:]?",
     re.IGNORECASE,
@@ -365,7 +365,7 @@ DIALECT = Dialect(
         *("EP", "E0", "ound", "rial", "atch", "raject", "ttempt", "Lap ", "eason", "ycle"),
         "oss",  # rows that count without a word for it have a measure
         "eward",
-        *("core", "val", "W:", "win", "Win", "eturn"),
+        *("core", "val", "W:", "win", "Win", "eturn", "rew"),
     ),
     Pairs,
 )
