@@ -64,7 +64,7 @@ def drawdown(values: Array) -> Drawdown | None:
         best=unscale(float(means[top]), exponent),
         last=unscale(float(means[-1]), exponent),
         index=int(np.flatnonzero(np.isfinite(column))[index]),
-        share=0.0 if drop <= 0 else drop / gain if gain > FLOAT_ROUNDING else math.inf,
+        share=0.0 if drop <= FLOAT_ROUNDING else drop / gain if gain > FLOAT_ROUNDING else math.inf,
         size=_size(points, end, width, drop),
     )
 

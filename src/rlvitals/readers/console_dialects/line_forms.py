@@ -49,31 +49,10 @@ def _forms() -> tuple[_Form, ...]:
     episode = r"(?:[Ee]pisode|EPISODE|[Ee]p|EP|[Gg]ame)\b\.?[ #]{0,3}\d{1,9}(?: ?/ ?\d{1,9})?"
     return (
         *_sign_forms(),
-        _form(
-            r"(?i)\b(?:finished +(?:after|in)|took|lasted(?: for)?) +(\d+) +(?:time[ -]?)?steps?\b",
-            r", episode_length: \1,",
-            *("finished", "took", "lasted"),
-        ),
-        # "and received 3.5 reward", "got 12 points in episode 3"
-        _form(
-            rf"(?i)\b(?:and )?(?:received|got|earned|obtained|scored|gained) (?:an? )?({NUMBER})"
-            r" ((?:total )?(?:reward|score|point))s?\b",
-            r", \2: \1,",
-            *("reward", "score", "point"),
-        ),
-        _form(
-            rf"({episode}) +(?i:ended|finished|completed?|done)\b[.!,:;]?",
-            r"\1,",
-            *("ended", "finished", "complete", "done"),
-        ),
+        *_result_forms(episode),
         _form(
             r"(?i)\b(iter(?:ation)?|epoch|episode|update|step)\[(\d+/\d+)\]", r"\1: \2,", "["
         ),  # "Iter[3/50]"
-        _form(
-            r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b:?",
-            r", \1: ",
-            "with ",
-        ),
         *_windows(),
         _form(
             r"\b([Ss]teps?|[Tt]imesteps?|[Ff]rames?)([:= ]+)(\d+(?:\.\d+)?)([kKM])\b",
@@ -127,6 +106,34 @@ def _sign_forms() -> tuple[_Form, ...]:
         # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
         _form(
             r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b", "", "_fn=", "type=", "ice=", "n #"
+        ),
+    )
+
+
+def _result_forms(episode: str) -> tuple[_Form, ...]:
+    """Return the forms of what an episode, by its pattern, ended with: steps and a reward."""
+    return (
+        _form(
+            r"(?i)\b(?:finished +(?:after|in)|took|lasted(?: for)?) +(\d+) +(?:time[ -]?)?steps?\b",
+            r", episode_length: \1,",
+            *("finished", "took", "lasted"),
+        ),
+        # "and received 3.5 reward", "got 12 points in episode 3"
+        _form(
+            rf"(?i)\b(?:and )?(?:received|got|earned|obtained|scored|gained) (?:an? )?({NUMBER})"
+            r" ((?:total )?(?:reward|score|point))s?\b",
+            r", \2: \1,",
+            *("reward", "score", "point"),
+        ),
+        _form(
+            rf"({episode}) +(?i:ended|finished|completed?|done)\b[.!,:;]?",
+            r"\1,",
+            *("ended", "finished", "complete", "done"),
+        ),
+        _form(
+            r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b:?",
+            r", \1: ",
+            "with ",
         ),
     )
 
