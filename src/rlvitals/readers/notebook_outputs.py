@@ -58,18 +58,7 @@ def claims(path: Path, head: bytes) -> bool:
     if not path.exists():  # the name of a packed file: reading it says what it holds
         return OUTPUT_MARK.search(head) is not None
     try:
-        # Outputs and the name of a measure are looked for without parsing the file.
-        has_output = has_measure = False
-        end = b""
-        with path.open("rb") as file:
-            while not (has_output and has_measure) and (chunk := file.read(2**20)):
-                chunk = end + chunk
-                has_output = has_output or OUTPUT_MARK.search(chunk) is not None
-                has_measure = has_measure or bool(
-                    re.search(rb"[Rr]eward|[Ll]oss|[Rr]eturn|[Ss]core|ep_rew", chunk)
-                )
-                end = chunk[-64:]
-        return (has_output and has_measure) and any(t.log.series for t in _trainings(path))
+        return _may_hold_training(path) and any(t.log.series for t in _trainings(path))
     except (UnreadableLog, OSError):  # reading it says so
         return False
 
@@ -82,6 +71,21 @@ def claims_single(path: Path, head: bytes) -> bool:
 def _is_notebook(path: Path, head: bytes) -> bool:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return path.suffix.lower() == ".ipynb" and start.startswith(b"{")
+
+
+def _may_hold_training(path: Path) -> bool:
+    """Search a file for outputs and for the name of a measure, without parsing it."""
+    has_output = has_measure = False
+    end = b""
+    with path.open("rb") as file:
+        while not (has_output and has_measure) and (chunk := file.read(2**20)):
+            chunk = end + chunk
+            has_output = has_output or OUTPUT_MARK.search(chunk) is not None
+            has_measure = has_measure or bool(
+                re.search(rb"[Rr]eward|[Ll]oss|[Rr]eturn|[Ss]core|ep_rew", chunk)
+            )
+            end = chunk[-64:]
+    return has_output and has_measure
 
 
 def split(path: Path, _: bytes) -> Mapping[str, Reader]:
@@ -127,21 +131,7 @@ def _trainings(path: Path) -> tuple[Training, ...]:
 def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     cells, is_damaged = read_cells(read_document(path))
     trainings = [training for cell in cells for training in _of_cell(path, cell)]
-    # What a cell that does not train has printed is of a trained policy.
-    sources = {cell.number: cell.source for cell in cells}
-    # Besides a trainer's table, words that stand in any cell are too little.
-    has_table = any(training.log.source == "trainer-state" for training in trainings)
-    pattern = TRAINING_CALL if has_table else TRAINING_SOURCE
-    # Printed rows may hold what only a learner knows.
-    learner = r"(?:.*[^a-z])?(?:loss|kl|learning_rate|n_updates|exploration_rate|entropy|epsilon)"
-    trained = [
-        training
-        for training in trainings
-        if training.log.source == "trainer-state"
-        or pattern.search(sources[training.cell])
-        or any(re.match(learner, key, re.IGNORECASE) for key in training.log.series)
-    ]
-    trainings = trained or [t for t in trainings if not _evaluates(sources[t.cell])]
+    trainings = _without_evaluations(trainings, {cell.number: cell.source for cell in cells})
     trainings = trainings or _of_repeated_lines(path, cells)
     trainings = trainings or [t for cell in cells for t in _of_frames(path, cell)]
     last = max((training.cell for training in trainings), default=0)
@@ -149,13 +139,7 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     trainings = [*trainings, *failures]
     if not trainings:
         raise UnreadableLog(
-            (
-                "a notebook that is damaged or cut short, with no training in what can be read"
-                if is_damaged
-                else "a notebook with no training in the outputs of its cells"
-                if any(cell.outputs for cell in cells)
-                else "a notebook without outputs"
-            ),
+            _problem(cells, is_damaged=is_damaged),
             where=str(path),
             hint="run its cells and save it with their outputs",
         )
@@ -164,10 +148,41 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     return tuple(_with_settings(training, cells, notes) for training in trainings)
 
 
+def _without_evaluations(
+    trainings: Sequence[Training], sources: Mapping[int, str]
+) -> list[Training]:
+    """Leave out what a cell that does not train has printed: episodes of a trained policy."""
+    # Besides a trainer's table, words that stand in any cell are too little.
+    has_table = any(training.log.source == "trainer-state" for training in trainings)
+    pattern = TRAINING_CALL if has_table else TRAINING_SOURCE
+    trained = [
+        training
+        for training in trainings
+        if training.log.source == "trainer-state"
+        or pattern.search(sources[training.cell])
+        or _has_learner(training.log)
+    ]
+    return trained or [t for t in trainings if not _evaluates(sources[t.cell])]
+
+
+def _has_learner(log: Log) -> bool:
+    """Return True if printed rows hold what only a learner knows."""
+    pattern = r"(?:.*[^a-z])?(?:loss|kl|learning_rate|n_updates|exploration_rate|entropy|epsilon)"
+    return any(re.match(pattern, key, re.IGNORECASE) for key in log.series)
+
+
 def _evaluates(source: str) -> bool:
     """Return True for source that plays a trained policy, or shows what was saved."""
     words = r"eval|test|predict|baseline|random|demo|play|rollout|load|read_"
     return re.search(words, source, re.IGNORECASE) is not None
+
+
+def _problem(cells: Sequence[Cell], *, is_damaged: bool) -> str:
+    if is_damaged:
+        return "a notebook that is damaged or cut short, with no training in what can be read"
+    if not any(cell.outputs for cell in cells):
+        return "a notebook without outputs"
+    return "a notebook with no training in the outputs of its cells"
 
 
 def _with_settings(training: Training, cells: Sequence[Cell], notes: tuple[str, ...]) -> Training:
@@ -197,13 +212,7 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     if not logs and (is_training or has_failed):
         logs = [replace(log, ending=None) for log in console.read_trainings(text, printed)]
     if logs:
-        progress = states[-1].progress if states else None
-        logs[-1] = _add_ending(
-            logs[-1],
-            cell,
-            printed.ending,
-            is_complete=progress is not None and progress[0] >= progress[1],
-        )
+        logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(states))
     return [Training(cell.number, log) for log in logs]
 
 
@@ -230,15 +239,18 @@ def _stream_text(cell: Cell) -> str:
             is_split = output.kind != last and text and not text.endswith(("\n", "\r"))
             text += f"\n{output.text}" if is_split else output.text
         elif output.kind == "shown" and output.text and not output.html:
-            # A data frame's text stands without the index of its rows.
-            first, *rows = output.text.split("\n")
-            is_frame = first.startswith(" ") and all(re.match(r"\d+ ", row) for row in rows[:3])
-            cut = [re.sub(r"^\d+ ", "  ", row) for row in rows]
-            lines = [re.sub(r" {2,}|(?<=\S) (?=\S)", "   ", row.strip()) for row in (first, *cut)]
-            shown = "\n".join(lines) if is_frame and rows else output.text
-            text += f"\n{shown}\n"
+            text += f"\n{_without_index(output.text)}\n"
         last = output.kind
     return name_numbers(text, cell.source)
+
+
+def _without_index(text: str) -> str:
+    """Return a data frame's text without the index of its rows; other text as it is."""
+    first, *rows = text.split("\n")
+    is_frame = first.startswith(" ") and all(re.match(r"\d+ ", row) for row in rows[:3])
+    cut = [re.sub(r"^\d+ ", "  ", row) for row in rows]
+    lines = [re.sub(r" {2,}|(?<=\S) (?=\S)", "   ", line.strip()) for line in (first, *cut)]
+    return "\n".join(lines) if is_frame and rows else text
 
 
 def _trainer_tables(cell: Cell) -> list[HtmlTable]:
@@ -249,12 +261,15 @@ def _trainer_tables(cell: Cell) -> list[HtmlTable]:
         if table.progress is None or not (table.rows or is_tracker):
             continue
         if fullest and _goes_on(fullest[-1], table):
-            extent = len(fullest[-1].rows), len(fullest[-1].names)
-            if (len(table.rows), len(table.names)) >= extent:
+            if _extent(table) >= _extent(fullest[-1]):
                 fullest[-1] = table
         else:
             fullest.append(table)
     return fullest
+
+
+def _extent(table: HtmlTable) -> tuple[int, int]:
+    return len(table.rows), len(table.names)
 
 
 def _goes_on(table: HtmlTable, later: HtmlTable) -> bool:
@@ -308,6 +323,12 @@ def _key(name: str) -> str:
     return f"eval_{key.lower().replace(' ', '_')}" if key[:1].isupper() else key
 
 
+def _is_complete(states: Sequence[HtmlTable]) -> bool:
+    """Return True if the bar of the last training is full."""
+    progress = states[-1].progress if states else None
+    return progress is not None and progress[0] >= progress[1]
+
+
 def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bool) -> Log:
     """Add what ended the cell: its error, else what was printed of an end."""
     error = _failure(cell)
@@ -333,16 +354,20 @@ def _of_frames(path: Path, cell: Cell) -> list[Training]:
     trainings = []
     for output in cell.outputs:
         for table in tables(output.html):
-            # The dialect of pasted tables reads it.
-            rows = [table.names, *table.rows]
-            width = len(table.names) - (1 if table.names[:1] == [""] else 0)
-            lines = (" | ".join(cell.replace("|", " ") for cell in row[-width:]) for row in rows)
-            text = "\n".join(f"| {line} |" for line in lines) if width > 1 else ""
+            text = _pipe_table(table)
             log, _ = console.read_text(text, str(path))
             rises = all((np.diff(series.steps) > 0).all() for series in log.series.values())
             if rises and _rows(log) >= MIN_PRINTED_ROWS and not _evaluates(cell.source):
                 trainings.append(Training(cell.number, log))
     return trainings
+
+
+def _pipe_table(table: HtmlTable) -> str:
+    """Return a table as text, which the dialect of pasted tables reads."""
+    rows = [table.names, *table.rows]
+    width = len(table.names) - (1 if table.names[:1] == [""] else 0)
+    lines = (" | ".join(cell.replace("|", " ") for cell in row[-width:]) for row in rows)
+    return "\n".join(f"| {line} |" for line in lines) if width > 1 else ""
 
 
 def _failures(path: Path, cell: Cell, last: int) -> list[Training]:
