@@ -247,6 +247,35 @@ def test_a_training_that_failed_before_its_first_row(tmp_path):
     assert claim(path) is None, "in a folder it is no run"
 
 
+def test_a_training_that_a_person_stopped_before_its_first_row(tmp_path):
+    table = shown(tracker([{"Step": 1}], 40, 0).partition("<tbody>")[0] + "</table>")
+    path = save(tmp_path / "a.ipynb", code(GRPO, table, failed("KeyboardInterrupt", "")))
+    (run,) = rlvitals.runs(path)
+    assert run.lifecycle.reason == "stopped by hand"
+    assert rlvitals.diagnose(run).verdict.word.value == "failed"
+    not_begun = save(tmp_path / "b.ipynb", code(GRPO, failed("KeyboardInterrupt", "")))
+    with pytest.raises(UnreadableLog):
+        rlvitals.runs(not_begun)
+
+
+def test_a_loop_whose_lines_are_repeated_ends_as_its_cell_does(tmp_path):
+    lines = "".join(f"loss/total {(-1) ** n * 0.1 * n}\nmini-batch over\n" for n in range(60))
+    loop = "for batch in loader:\n    loss.backward()\n    print('loss/total', loss.item())"
+    stop = failed("KeyboardInterrupt", "")
+    log = read_log(save(tmp_path / "a.ipynb", code(loop, printed(lines), stop)))
+    assert log.ending.reason == "stopped by hand"
+    crash = failed("RuntimeError", "CUDA")
+    log = read_log(save(tmp_path / "b.ipynb", code(loop, printed(lines), crash)))
+    assert log.ending.traceback.endswith("RuntimeError: CUDA")
+
+
+def test_rows_of_times_alone_are_no_training_beside_one_with_a_loss(tmp_path):
+    done = code(GRPO, shown(tracker(grpo_rows(), 40)))
+    times = "".join(f"Step {n} time {0.1 + n / 1e4:.4f}\n" for n in range(100, 1000, 100))
+    path = save(tmp_path / "a.ipynb", done, code("trainer.train()", printed(times)))
+    assert len(rlvitals.runs(path)) == 1
+
+
 def episodes(method, scores, every=50):
     return "".join(f"{method} Episode {n * every}: Score = {s}\n" for n, s in enumerate(scores, 1))
 

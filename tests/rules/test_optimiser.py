@@ -296,6 +296,12 @@ def test_a_schedule_that_is_over_at_half_of_the_run_is_a_warning(digits, zeros, 
     assert learning_rate_jump.RULE.judge(run).severity is severity
 
 
+def test_trap_a_loss_of_both_signs_is_that_of_a_policy():
+    for level, kind in ((0.0, Undecided), (3.9, Finding)):
+        loss = level + 0.1 * made.noise(100)
+        assert isinstance(FALLS.judge(made.trace(Profile.SUPERVISED, optimiser__loss=loss)), kind)
+
+
 def test_a_supervised_loss_that_stays_is_a_warning_and_one_that_falls_is_clear():
     stays = made.trace(Profile.SUPERVISED, optimiser__loss=3.9 + 0.01 * made.noise(100))
     falls = made.trace(Profile.SUPERVISED, optimiser__loss=np.linspace(3.9, 3.0, 100))

@@ -6,7 +6,7 @@ from rlvitals.diagnosis.exceptions import usual_meaning
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain
-from rlvitals.rules.going_on import describe_end
+from rlvitals.rules.going_on import describe_end, ends_by_hand
 from rlvitals.rules.likely_outcome import LikelyAnswer, likely_answer
 from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.reward_names import checks_the_answer
@@ -73,6 +73,8 @@ def proven_verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> 
     if silent is not None and trace.lifecycle.live and Word.FAILED not in verdicts:
         return Verdict(Word.HUNG, silent.summary)
     verdicts = _without_symptoms(verdicts, findings, trend, likely_answer(trace))
+    if ends_by_hand(trace) and len(verdicts) > 1:
+        verdicts.pop(Word.FAILED, None)  # a fault that was seen says more than the stop
     for label in Word:
         if label not in verdicts:
             continue

@@ -17,12 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog, quantity
-from rlvitals.readers import console, multi_run, repeated_lines
-from rlvitals.readers.console_dialects.dialect import number
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import console, multi_run, repeated_lines, trainer_tables
 from rlvitals.readers.console_dialects.text import plain
 from rlvitals.readers.formats import call_settings, column_guess
-from rlvitals.readers.formats.columns import Columns, to_step
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.html_tables import HtmlTable, tables
 from rlvitals.readers.formats.notebook_cells import Cell, name_numbers, read_cells
@@ -132,6 +130,7 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     cells, is_damaged = read_cells(read_document(path))
     trainings = [training for cell in cells for training in _of_cell(path, cell)]
     trainings = _without_evaluations(trainings, {cell.number: cell.source for cell in cells})
+    trainings = [t for t in trainings if _has_measure(t.log)] or trainings
     trainings = trainings or _of_repeated_lines(path, cells)
     trainings = trainings or [t for cell in cells for t in _of_frames(path, cell)]
     last = max((training.cell for training in trainings), default=0)
@@ -197,8 +196,8 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     """Return the trainings that a cell shows in tables, or prints."""
     text = _stream_text(cell)
     printed, is_training = console.read_text(text, str(path))
-    states = _trainer_tables(cell)
-    logs = [log for table in states if (log := _table_log(table, path)).series]
+    states = _tables_of_trainers(cell)
+    logs = [log for table in states if (log := trainer_tables.read_table(table, path)).series]
     # Without Unsloth the table has the loss alone: printed rows may have the reward.
     means = re.compile(r"(?:mean_|avg_|average_)?reward|rewards/.*/mean")
     is_poor = len(logs) == 1 and "reward" not in logs[0].series
@@ -206,13 +205,13 @@ def _of_cell(path: Path, cell: Cell) -> list[Training]:
     if is_poor and has_rewards and 2 * _rows(printed) >= _rows(logs[0]):
         logs = []
     # What failed in its first rows is a training where its source is one's.
-    has_measure = any(map(column_guess.is_measure, printed.series))
-    has_failed = has_measure and _failure(cell) and TRAINING_SOURCE.search(cell.source)
+    has_failed = _has_measure(printed) and _failure(cell) and TRAINING_SOURCE.search(cell.source)
     is_training = is_training and _rows(printed) >= MIN_PRINTED_ROWS
     if not logs and (is_training or has_failed):
         logs = [replace(log, ending=None) for log in console.read_trainings(text, printed)]
     if logs:
-        logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=_is_complete(states))
+        is_complete = trainer_tables.is_complete(states)
+        logs[-1] = _add_ending(logs[-1], cell, printed.ending, is_complete=is_complete)
     return [Training(cell.number, log) for log in logs]
 
 
@@ -221,10 +220,15 @@ def _of_repeated_lines(path: Path, cells: Sequence[Cell]) -> list[Training]:
     trained = (cell for cell in cells if TRAINING_SOURCE.search(cell.source))
     logs = ((cell, repeated_lines.read_text(_stream_text(cell), str(path))) for cell in trained)
     return [
-        Training(cell.number, log)
+        Training(cell.number, _add_ending(log, cell, None, is_complete=False))
         for cell, log in logs
-        if log and any(column_guess.is_measure(key) for key in log.series)
+        if log and _has_measure(log)
     ]
+
+
+def _has_measure(log: Log) -> bool:
+    """Return True if a log has more than the times of its steps."""
+    return any(map(column_guess.is_measure, log.series))
 
 
 def _rows(log: Log) -> int:
@@ -253,80 +257,8 @@ def _without_index(text: str) -> str:
     return "\n".join(lines) if is_frame and rows else text
 
 
-def _trainer_tables(cell: Cell) -> list[HtmlTable]:
-    """Return the tables of a cell that a trainer shows, the fullest state of each."""
-    fullest: list[HtmlTable] = []
-    for table in (table for output in cell.outputs for table in tables(output.html)):
-        is_tracker = table.names[:1] in (["Step"], ["Epoch"])
-        if table.progress is None or not (table.rows or is_tracker):
-            continue
-        if fullest and _goes_on(fullest[-1], table):
-            if _extent(table) >= _extent(fullest[-1]):
-                fullest[-1] = table
-        else:
-            fullest.append(table)
-    return fullest
-
-
-def _extent(table: HtmlTable) -> tuple[int, int]:
-    return len(table.rows), len(table.names)
-
-
-def _goes_on(table: HtmlTable, later: HtmlTable) -> bool:
-    """Return True if one of two tables is an earlier state of the other.
-
-    An evaluation fills the last row of a state in, and adds columns.
-    """
-    if not table.progress or not later.progress or table.progress[1] != later.progress[1]:
-        return False
-    pairs = list(zip(table.rows, later.rows, strict=False))
-    settled = pairs[:-1] or pairs
-    same_steps = all(row[0] == other[0] for row, other in pairs)
-    return same_steps and all(
-        cell == other for rows in settled for cell, other in zip(*rows, strict=False)
-    )
-
-
-def _table_log(table: HtmlTable, path: Path) -> Log:
-    """Return the rows of a trainer's table under the keys that it logs."""
-    keys = [_key(name) for name in table.names]
-    columns, dropped = Columns(), 0
-    for row in table.rows:
-        # A row is shorter where columns were added after it.
-        step = to_step(number(row[0])) if len(row) <= len(keys) else None
-        if step is None:
-            dropped += 1
-            continue
-        cells = zip(keys[1:], map(number, row[1:]), strict=False)
-        columns.add_row(step, ((key, value) for key, value in cells if key))
-    is_step = table.names[:1] == ["Step"]
-    total = table.progress[1] if is_step and table.progress else 0
-    return Log(
-        source="trainer-state",
-        series=columns.series(),
-        settings={"total_steps": total} if total else {},
-        notes=(f"{quantity(dropped, 'row')} of the table refused: no step",) if dropped else (),
-        where=str(path),
-        step_unit="steps" if is_step else "epochs",
-    )
-
-
-def _key(name: str) -> str:
-    """Return the key that a trainer logs under the name of a column: "Training Loss" is "loss".
-
-    Names that begin with a capital are those of an evaluation, without their "eval_".
-    """
-    keys = {"Training Loss": "loss", "Validation Loss": "eval_loss"}
-    if name in keys:
-        return keys[name]
-    key = re.sub(r"\s*/\s*", "/", name)
-    return f"eval_{key.lower().replace(' ', '_')}" if key[:1].isupper() else key
-
-
-def _is_complete(states: Sequence[HtmlTable]) -> bool:
-    """Return True if the bar of the last training is full."""
-    progress = states[-1].progress if states else None
-    return progress is not None and progress[0] >= progress[1]
+def _tables_of_trainers(cell: Cell) -> list[HtmlTable]:
+    return trainer_tables.list_tables(output.html for output in cell.outputs)
 
 
 def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bool) -> Log:
@@ -371,13 +303,17 @@ def _pipe_table(table: HtmlTable) -> str:
 
 
 def _failures(path: Path, cell: Cell, last: int) -> list[Training]:
-    """Return a training that failed before its first row; below the last one if it had begun."""
-    error = _failure(cell)
-    has_begun = not last or bool(_trainer_tables(cell))
-    if not error or not has_begun or not TRAINING_CALL.search(cell.source):
+    """Return a training that ended before its first row.
+
+    Below the last one only if it had begun and failed; a person's stop counts where none is above.
+    """
+    error, has_begun = _failure(cell), bool(_tables_of_trainers(cell))
+    is_stopped = bool(_error(cell)) and not error and has_begun and not last
+    has_failed = bool(error) and (has_begun or not last)
+    if not (is_stopped or has_failed) or not TRAINING_CALL.search(cell.source):
         return []
-    log = Log("console", {}, {}, where=str(path), ending=Ending(traceback=error))
-    return [Training(cell.number, log)]
+    log = Log("console", {}, {}, where=str(path))
+    return [Training(cell.number, _add_ending(log, cell, None, is_complete=False))]
 
 
 def _failure(cell: Cell) -> str:

@@ -9,7 +9,8 @@ more pairs of responses are ordered rightly, or the margin of pairs is proven to
 reported; while the learning rate still rises to its level, nothing is said. The guides' measure,
 standard
 deviation over mean of the last ten losses (below 0.01: converged), is given as evidence, and so is
-the curve's shape. Elsewhere in RL the loss is no score, and the rule does not apply.
+the curve's shape. Elsewhere in RL the loss is no score, and the rule does not apply. A supervised
+loss of which more than a twentieth lies below 0 is not judged: it is that of a policy.
 
 ## Why it matters
 A supervised run that does not lower its loss learns nothing: the learning rate is too low, or
@@ -62,10 +63,9 @@ MAX_CONVERGED_VARIATION = 0.01  # standard deviation / mean, the limit of publis
 def check(trace: Trace) -> Answer:
     """Compare the end with the start, once enough of the run is seen."""
     loss = trace[LOSS.name].finite()
-    if not _is_long_enough(trace, loss):
-        return Undecided(f"too early: {len(loss)} losses are logged")
-    if _warms_up(trace):
-        return Undecided("too early: the learning rate is still rising")
+    supervised = trace.profile is Profile.SUPERVISED
+    if reason := _reason_for_silence(trace, loss, supervised=supervised):
+        return Undecided(reason)
     levels = first_last_change(loss.values)
     if levels is None:
         return Undecided("too few losses for a level")
@@ -74,7 +74,6 @@ def check(trace: Trace) -> Answer:
     if fall > MIN_LOSS_FALL.on(trace) * abs(first):
         return Clear()
     trend = standing(trace)
-    supervised = trace.profile is Profile.SUPERVISED
     if weigh.content(trend) or (
         supervised and (weigh.content(verdict_trend(trace)) or kinds.margin_rise(trace))
     ):
@@ -93,6 +92,17 @@ def check(trace: Trace) -> Answer:
         evidence=(*_picture(loss), *evidence),
         counter=counter,
     )
+
+
+def _reason_for_silence(trace: Trace, loss: Series, *, supervised: bool) -> str:
+    """Say why the levels of a loss tell nothing; empty where they do."""
+    if not _is_long_enough(trace, loss):
+        return f"too early: {len(loss)} losses are logged"
+    if _warms_up(trace):
+        return "too early: the learning rate is still rising"
+    if supervised and float(np.mean(loss.values < 0)) > 0.05:  # of the losses
+        return "the loss goes below 0, as that of a policy: a fall has no scale"
+    return ""
 
 
 def _is_long_enough(trace: Trace, loss: Series) -> bool:
