@@ -16,8 +16,8 @@ from rlvitals.diagnosis.engine import diagnose
 from rlvitals.metrics import frameworks
 from rlvitals.metrics.canonicalize import trace
 from rlvitals.metrics.frameworks import lookup
+from rlvitals.metrics.reward_names import checks_the_answer
 from rlvitals.rules.kinds import CONTROL, GROUPED
-from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Budget, Log, Profile, Series
 

@@ -10,9 +10,9 @@ from loading import load_run
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.metrics.reward_names import FORM_PATTERN, checks_the_answer
 from rlvitals.rules.form import describe_form_gain, of_evaluations
 from rlvitals.rules.outcome import return_up_success_flat
-from rlvitals.rules.reward_names import FORM_PATTERN, checks_the_answer
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Budget, Profile
 from rlvitals.views import summary as summaries

@@ -9,6 +9,7 @@ import pytest
 import rlvitals
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
+from rlvitals.metrics.reward_names import pays_right_answers, pays_the_task
 from rlvitals.rules.answers import learning_trend, verdict_trend
 from rlvitals.rules.gains import has_steady_rise, slope_errors, succeeds_throughout
 from rlvitals.rules.language import (
@@ -19,7 +20,6 @@ from rlvitals.rules.language import (
     zero_variance_groups,
 )
 from rlvitals.rules.parts import unpaid_task
-from rlvitals.rules.reward_names import pays_right_answers, pays_the_task
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.signals.outcome_change import outcome_change
 from rlvitals.types import Budget, Profile

@@ -3,13 +3,13 @@
 from enum import StrEnum
 
 from rlvitals.diagnosis.exceptions import usual_meaning
+from rlvitals.metrics.reward_names import checks_the_answer
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.going_on import describe_end, ends_by_hand
 from rlvitals.rules.likely_outcome import LikelyAnswer, likely_answer
 from rlvitals.rules.outcome_blocks import lost_again
-from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import SHARE_OUTCOMES, Standing, describe_progress
 from rlvitals.rules.untaught import lifeless

@@ -26,6 +26,7 @@ from rlvitals.metrics.catalogue.outcome import (
 )
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
+from rlvitals.metrics.reward_names import checks_the_answer
 from rlvitals.rules import kinds
 from rlvitals.rules.course import early_level, judge_late_part, judge_unclear, loss_from_best
 from rlvitals.rules.curves import LONG_CURVE, describe_earlier_learning
@@ -53,6 +54,7 @@ from rlvitals.rules.outcome_blocks import (
     rising_again,
     stands_where_training_rose,
 )
+from rlvitals.rules.outcome_stand_ins import pair_loss_trend, return_trend
 from rlvitals.rules.parts import (
     is_share,
     is_unit_interval,
@@ -63,7 +65,6 @@ from rlvitals.rules.parts import (
     unpaid_task,
 )
 from rlvitals.rules.remembered import cache_by_trace
-from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     MIN_OUTCOME_POINTS,
@@ -300,7 +301,8 @@ def verdict_trend(trace: Trace) -> Standing:
     """
     batches = trace.profile is Profile.UNKNOWN and {REWARD.name, STD.name} <= trace.series.keys()
     if trace.profile in kinds.LANGUAGE or (batches and RETURN.name not in trace):
-        return learning_trend(trace)  # a spread is logged of samples: their mean is a batch's
+        trend = learning_trend(trace)  # a spread is logged of samples: their mean is a batch's
+        return trend if trend.metric else (return_trend(trace) or trend)
     if trace.profile is Profile.SUPERVISED and (pairs := judge_pairs(trace)) is not None:
         return pairs
     trend = judge_whole_run(trace, standing(prefer_evaluation(trace)))
@@ -336,7 +338,7 @@ def judge_pairs(trace: Trace) -> Standing | None:
         is_falling = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
         if trend.improves or trend.state == "holding its best" or is_falling:
             return trend
-    return margin_standing(trace) or few_pair_evaluations(trace)
+    return margin_standing(trace) or few_pair_evaluations(trace) or pair_loss_trend(trace)
 
 
 def judge_whole_run(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case

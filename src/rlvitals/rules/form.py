@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from rlvitals.metrics.catalogue.reward import COMPONENT
+from rlvitals.metrics.reward_names import FORM_PATTERN, checks_the_answer
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.remembered import cache_by_trace
-from rlvitals.rules.reward_names import FORM_PATTERN, checks_the_answer
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, MIN_SHARE_GAIN, SHARE_OUTCOMES, label
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd

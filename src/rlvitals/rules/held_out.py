@@ -20,9 +20,9 @@ from rlvitals.metrics.catalogue.preference import ACCURACY as PAIRS
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY as EVAL_PAIRS
 from rlvitals.metrics.catalogue.reward import COMPONENT, EVAL_COMPONENT
 from rlvitals.metrics.catalogue.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
+from rlvitals.metrics.reward_names import pays_right_answers
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import isolate_outcome
-from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.standing import OUTCOME_NAMES, Standing, label, standing
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd

@@ -10,9 +10,9 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import ACCURACY, EVAL_ACCURACY, EVAL_TASK, SUCCESS_RATE
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, MAX, MIN, SCORE_STD, STD
+from rlvitals.metrics.reward_names import FORM_PATTERN, checks_the_answer, pays_the_task
 from rlvitals.rules.gains import MIN_SOLVED_LEVEL
 from rlvitals.rules.remembered import cache_by_trace
-from rlvitals.rules.reward_names import FORM_PATTERN, checks_the_answer, pays_the_task
 from rlvitals.rules.standing import MIN_OUTCOME_POINTS, MIN_SHARE_GAIN, label
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd

@@ -8,6 +8,7 @@ from rlvitals import metrics
 from rlvitals.errors import quantity
 from rlvitals.metrics import suggest
 from rlvitals.metrics.catalogue.outcome import ACCURACY
+from rlvitals.metrics.reward_names import checks_the_answer
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
     CURVE_BLOCKS,
@@ -25,7 +26,6 @@ from rlvitals.rules.episode_window import episode_sd, scatter_of_window
 from rlvitals.rules.known_task import environment, task
 from rlvitals.rules.paid import longer_way, pays_in_full
 from rlvitals.rules.remembered import cache_by_trace
-from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.signals import outcome_change as block_test
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array

@@ -14,7 +14,7 @@ import rlvitals
 from rlvitals import UsageError, VitalsError
 from rlvitals.metrics.frameworks import trl_grpo
 from rlvitals.metrics.frameworks.lookup import find
-from rlvitals.rules.reward_names import checks_the_answer
+from rlvitals.metrics.reward_names import checks_the_answer
 from rlvitals.trainers.language import rewards
 from rlvitals.trainers.language.config import RewardsConfig
 from rlvitals.trainers.language.data import chart_task, template

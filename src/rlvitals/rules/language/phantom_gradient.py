@@ -23,8 +23,8 @@ rise, this is a note.
 """
 
 from rlvitals.metrics.catalogue.rollout_metrics import EQUAL_GROUPS
+from rlvitals.metrics.reward_names import pays_right_answers
 from rlvitals.rules import kinds
-from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.weigh import by_learning

@@ -35,9 +35,9 @@ from rlvitals.metrics.catalogue.language import (
     POSITIVE_SHARE,
 )
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
+from rlvitals.metrics.reward_names import SOLVED_SHARE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learning_trend
-from rlvitals.rules.reward_names import SOLVED_SHARE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import MIN_LASTING_SHARE
 from rlvitals.rules.standing import Standing

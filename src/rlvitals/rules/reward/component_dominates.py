@@ -30,10 +30,10 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import REWARD
 from rlvitals.metrics.catalogue.reward import COMPONENT
+from rlvitals.metrics.reward_names import SOLVED_SHARE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend, list_answer_checks
 from rlvitals.rules.books import shared_rows
-from rlvitals.rules.reward_names import SOLVED_SHARE
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, label
 from rlvitals.rules.weigh import content

@@ -49,13 +49,13 @@ from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.catalogue.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.reward_names import SOLVED_SHARE, pays_right_answers
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, verdict_trend
 from rlvitals.rules.episode_window import episodes_per_point, memory
 from rlvitals.rules.falling import VISIBLE_LOSS_SHARE
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import step_reward
-from rlvitals.rules.reward_names import SOLVED_SHARE, pays_right_answers
 from rlvitals.rules.rule import (
     Answer,
     Clear,

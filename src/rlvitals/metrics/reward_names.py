@@ -25,15 +25,15 @@ _SHAPING_PATTERN = lazy_pattern(
 
 
 @lru_cache(maxsize=4096)
-def pays_right_answers(part: str) -> bool:
+def pays_right_answers(reward: str) -> bool:
     """Say whether a reward of this name pays for right answers: a format that is right is none."""
-    return bool(_RIGHT_ANSWER_PATTERN.search(part)) and not FORM_PATTERN.search(part)
+    return bool(_RIGHT_ANSWER_PATTERN.search(reward)) and not FORM_PATTERN.search(reward)
 
 
 @lru_cache(maxsize=4096)
-def pays_the_task(part: str) -> bool:
+def pays_the_task(reward: str) -> bool:
     """Say whether a reward of this name pays for neither the form of an answer nor its manner."""
-    return not FORM_PATTERN.search(part) and not _SHAPING_PATTERN.search(part)
+    return not FORM_PATTERN.search(reward) and not _SHAPING_PATTERN.search(reward)
 
 
 def checks_the_answer(name: str) -> bool:

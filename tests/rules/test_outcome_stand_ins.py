@@ -1,0 +1,130 @@
+"""Language runs that log no outcome: the returns of a critic, and the loss of pairs alone."""
+
+import math
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.rules.answers import verdict_trend
+from rlvitals.types import Budget, Profile, Trace
+
+GUESS = math.log(2)
+RISING = np.linspace(-0.8, 0.2, 10) + 0.08 * made.noise(10, 2)
+LEVEL = np.array([0.5, 0.3, 0.6, 0.4, 0.5, 0.4, 0.5, 0.3, 0.4, 0.4])
+KL = np.full(10, 25.0)
+
+
+def old_ppo(returns, kl=None, **metrics):
+    kl = np.full(len(returns), 25.0) if kl is None else kl
+    return made.trace(
+        Profile.RLHF_PPO, value__return_mean=returns, policy__kl_to_reference=kl, **metrics
+    )
+
+
+def pairs(losses, held_out=None, settings=None, **metrics):
+    settings = {"algorithm": "dpo"} if settings is None else settings
+    held_out = {} if held_out is None else {"optimiser__eval_loss": held_out}
+    metrics = {"optimiser__loss": losses, **held_out, **metrics}
+    return made.trace(Profile.SUPERVISED, settings, **metrics)
+
+
+def word(run: Trace):
+    return diagnose(run).verdict.word
+
+
+@pytest.mark.parametrize(
+    ("returns", "verdict"),
+    [
+        (RISING, Word.LEARNING),
+        (LEVEL, Word.STALLED),
+        (np.linspace(0, 1, 200) + 0.3 * made.noise(200, 1), Word.LEARNING),
+        (0.3 * made.noise(200, 1), Word.STALLED),
+        (RISING[:9], Word.UNKNOWN),
+    ],
+)
+def test_returns_are_the_outcome_of_a_ppo_that_logs_no_reward(returns, verdict):
+    assert word(old_ppo(returns)) is verdict
+
+
+@pytest.mark.parametrize("kl", [-KL, np.linspace(5, -20, 10), np.linspace(20, -8, 10)])
+def test_trap_a_return_that_a_negative_kl_lifts_was_not_learned(kl):
+    assert word(old_ppo(RISING, kl)) is Word.UNKNOWN
+
+
+def test_trap_a_return_without_a_kl_is_not_judged():
+    assert word(made.trace(Profile.RLHF_PPO, value__return_mean=RISING)) is Word.UNKNOWN
+
+
+def test_trap_a_return_that_stays_while_the_kl_grows_is_not_flat():
+    assert word(old_ppo(LEVEL, np.linspace(1, 20, 10))) is Word.UNKNOWN
+
+
+def test_a_reward_is_asked_before_the_returns():
+    run = old_ppo(np.linspace(0, 1, 40), outcome__reward=0.5 + 0.1 * made.noise(40, 4))
+    assert verdict_trend(run).metric == "outcome/reward"
+
+
+def test_noise_in_ten_returns_is_seldom_called_learning():
+    words = [verdict_trend(old_ppo(made.noise(10, n))).state for n in range(300)]
+    assert words.count("rising") <= 6
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict"),
+    [
+        (0.69 - 0.25 * np.linspace(0, 1, 13) + 0.06 * made.noise(13, 3), Word.LEARNING),
+        (np.array([0.68, 0.60, 0.52, 0.50, 0.49, 0.48]), Word.LEARNING),
+        (GUESS + np.array([0.002, 0.0, 0.001]), Word.STALLED),
+        (GUESS + 0.3 * made.noise(13, 4), Word.UNKNOWN),
+        (np.array([0.5, 0.6]), Word.UNKNOWN),
+    ],
+)
+def test_a_loss_of_pairs_is_judged_by_its_distance_from_a_guess(losses, verdict):
+    assert word(pairs(losses)) is verdict
+
+
+def test_noise_about_a_guess_is_seldom_called_learning():
+    runs = (pairs(np.abs(GUESS + 0.15 * made.noise(13, n))) for n in range(300))
+    assert sum(verdict_trend(run).state == "rising" for run in runs) <= 6
+
+
+@pytest.mark.parametrize(
+    ("held_out", "verdict"),
+    [
+        (np.array([0.64, 0.61, 0.60, 0.600, 0.601, 0.600]), Word.CONVERGED),
+        (np.array([0.66, 0.63, 0.60, 0.57, 0.54]), Word.LEARNING),
+        (np.array([0.64, 0.60, 0.66, 0.75, 0.90]), Word.UNKNOWN),  # learned by heart
+        (GUESS + np.array([0.001, 0.002, 0.0, 0.001]), Word.STALLED),
+    ],
+)
+def test_held_out_pairs_are_asked_before_those_trained_on(held_out, verdict):
+    losses = np.linspace(0.7, 0.4, len(held_out))
+    assert word(pairs(losses, held_out)) is verdict
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm": "dpo", "loss_type": "ipo"},
+        {"algorithm": "dpo", "rpo_alpha": 1.0},
+        {"algorithm": "sft"},
+        {},
+    ],
+)
+def test_trap_another_loss_below_ln_2_says_nothing(settings):
+    losses = np.array([0.61, 0.60, 0.52, 0.50, 0.49, 0.48])
+    assert word(pairs(losses, settings=settings)) is Word.UNKNOWN
+
+
+def test_a_loss_that_begins_at_ln_2_is_one_of_pairs_whatever_the_settings_lack():
+    losses = np.array([0.6931, 0.60, 0.52, 0.50, 0.49, 0.48])
+    assert word(pairs(losses, settings={})) is Word.LEARNING
+
+
+def test_a_loss_that_has_not_moved_early_in_a_run_is_not_flat():
+    run = pairs(GUESS + np.array([0.002, 0.0, 0.001]))
+    early = Trace(run.series, run.measured, run.settings, run.profile, Budget(90_000, "a setting"))
+    assert word(early) is Word.UNKNOWN
