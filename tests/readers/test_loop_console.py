@@ -117,13 +117,17 @@ def test_a_mean_on_a_line_of_its_own_is_counted(read):
     assert "reward" not in log.series, "of a single response"
 
 
-def test_a_mean_reward_on_its_own_line_belongs_to_the_row_before_it(read):
-    rows = [f"Step {n}/500, loss: 0.00{n}\nAverage Reward: 0.{n}\n" for n in range(10, 30)]
-    log = read("Average Reward: 0.09\n" + "".join(rows))
-    assert points(log, "average_reward")[-1] == (29, 0.29)
-    assert len(log.series["average_reward"]) == len(log.series["loss"]) - 1, (
-        "two make a row regular"
-    )
+@pytest.mark.parametrize(
+    "row",
+    [
+        "Step {n}/500, loss: 0.00{n}\nAverage Reward: 0.{n}\n",
+        "Average Reward: 0.{n}\nStep {n}/500, loss: 0.00{n}\n",
+    ],
+)
+def test_a_mean_reward_on_its_own_line_belongs_to_the_row_beside_it(read, row):
+    log = read("".join(row.format(n=n) for n in range(10, 30)))
+    assert points(log, "average_reward") == [(n, n / 100) for n in range(10, 30)]
+    assert len(log.series["loss"]) == 20
 
 
 def test_rows_that_have_a_reward_take_none_from_another_line(read):

@@ -60,6 +60,7 @@ class Shared:
     rows: int = 0  # of formats of their own
     regular: int = 0  # rows of lines that merely look regular
     last_regular: int = 0  # the step of the last of these
+    first_regular: list[int] = field(default_factory=list)  # the steps of the first eight of these
     regular_keys: set[str] = field(default_factory=set)  # of these
     timed: bool = False  # rows say how long a step takes, better than a bar does
 
@@ -126,12 +127,14 @@ class Page:
         ):
             shared.left_out += shared.regular
             shared.unit, shared.regular, shared.regular_keys = unit, 0, set()
+            shared.first_regular = []
             self.columns = Columns()
         if unit != shared.unit:
             shared.left_out += 1
             return
         shared.regular += 1
         shared.last_regular = step
+        shared.first_regular += [step] if len(shared.first_regular) < 8 else []
         shared.regular_keys.update(key for key, _ in row)
         self.columns.add_row(step, row, time)
 

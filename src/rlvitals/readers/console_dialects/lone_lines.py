@@ -4,7 +4,8 @@
 
 For logs that no other dialect reads. The key that first comes ten times begins a row; rows are
 counted. A plain `Reward: 1.0` is left out: loops print it for every response. Where rows of another
-dialect have no reward, a mean reward on a line of its own belongs to the row before it.
+dialect have no reward, a mean reward on a line of its own belongs to the row before it; to the row
+after it in a log that prints one before its first row.
 """
 
 import re
@@ -29,18 +30,24 @@ class LoneLines:
     counts: Counter[str] = field(default_factory=Counter)
     first: str = ""  # the key that begins a row
     rows: int = 0
+    is_before: bool | None = None  # rewards are printed before their rows; None: not known yet
+    waiting: tuple[int, Pair, float] | None = None  # the rows before a reward, it and its time
 
     def take(self, page: Page) -> None:
         """Read a line."""
         shared = page.shared
         if shared.sure or (not self.first and shared.rows):
             return  # another dialect knows this log
+        if self.waiting and shared.regular > self.waiting[0]:
+            _, reward, time = self.waiting
+            page.columns.add_row(shared.last_regular, [reward], time)
+            self.waiting = None
         pair = _pair(page.message) if len(page.text) <= self.max_length else None
         if pair is None:
             return
         if not self.first and shared.regular:
             if is_reward(pair[0]) and not any(map(is_reward, shared.regular_keys)):
-                page.columns.add_row(shared.last_regular, [pair], page.time)
+                self._add_reward(page, pair)
             return
         if self.first:
             self._add(page, pair, page.time)
@@ -54,6 +61,20 @@ class LoneLines:
             for waiting_pair, time in self.early_lines:
                 self._add(page, waiting_pair, time)
             self.early_lines = []
+
+    def _add_reward(self, page: Page, pair: Pair) -> None:
+        """Add a mean reward to its row of another dialect, which knew that row a few rows late."""
+        shared = page.shared
+        if self.is_before is None:
+            early = [line for line in self.early_lines if is_reward(line[0][0])]
+            self.is_before = len(early) == shared.regular
+            if len(early) in {shared.regular - 1, shared.regular}:
+                for step, (reward, time) in zip(shared.first_regular, early, strict=False):
+                    page.columns.add_row(step, [reward], time)
+        if self.is_before:
+            self.waiting = (shared.regular, pair, page.time)
+        else:
+            page.columns.add_row(shared.last_regular, [pair], page.time)
 
     def _add(self, page: Page, pair: Pair, time: float) -> None:
         if pair[0] == self.first:
