@@ -37,12 +37,10 @@ from rlvitals.rules.gains import (
     Gain,
     after_loss,
     excuse_selected_prompts,
-    few_pair_evaluations,
     few_returns,
     gain,
     has_steady_rise,
     level_standing,
-    margin_standing,
     order_chance,
     rises_at_once,
     rising_evaluations,
@@ -54,7 +52,7 @@ from rlvitals.rules.outcome_blocks import (
     rising_again,
     stands_where_training_rose,
 )
-from rlvitals.rules.outcome_stand_ins import pair_loss_trend, return_trend
+from rlvitals.rules.pair_standing import scarce_pair_standing
 from rlvitals.rules.parts import (
     is_share,
     is_unit_interval,
@@ -64,6 +62,7 @@ from rlvitals.rules.parts import (
     unclear_gain,
     unpaid_task,
 )
+from rlvitals.rules.penalised_returns import return_trend
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
@@ -338,7 +337,7 @@ def judge_pairs(trace: Trace) -> Standing | None:
         is_falling = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
         if trend.improves or trend.state == "holding its best" or is_falling:
             return trend
-    return margin_standing(trace) or few_pair_evaluations(trace) or pair_loss_trend(trace)
+    return scarce_pair_standing(trace)
 
 
 def judge_whole_run(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case

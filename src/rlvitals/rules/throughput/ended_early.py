@@ -7,8 +7,8 @@ Where a run that is known to be over ends before nine tenths of its stated budge
 rows, and nothing says why: a warning if its outcome is logged and nothing can be told of it yet,
 since then nothing was reached that it may have been stopped for; else a note. A run that was
 stopped on purpose, and says so, is clear, but for one: a warning where a person's Ctrl-C ended it
-before its outcome could be judged, which ends no higher than it began, or is not logged. A run that
-may go on is not judged.
+before its outcome was seen to improve, which ends no higher than it began, or is not logged. A run
+that may go on is not judged.
 
 ## Why it matters
 What is missing is training that somebody planned for, and the last rows are often those of a
@@ -29,6 +29,7 @@ budget too. A traceback in a log may be of an exception that the program handled
 from rlvitals.rules import causes
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.curves import describe_earlier_learning
+from rlvitals.rules.gains import is_likely_flat
 from rlvitals.rules.going_on import (
     describe_end,
     ends_by_hand,
@@ -74,7 +75,7 @@ def check(trace: Trace) -> Answer:
 
 
 def _is_cut_off(trace: Trace, share: float) -> bool:
-    """Return True if a person's Ctrl-C ended a run before its outcome could be judged.
+    """Return True if a person's Ctrl-C ended a run before its outcome could be told to improve.
 
     Not where most of its budget is spent, nor where its outcome ends above its start: that it was
     seen to learn may be why it was stopped.
@@ -83,8 +84,9 @@ def _is_cut_off(trace: Trace, share: float) -> bool:
         return ends_by_hand(trace)
     is_resumed = trace.last_step > trace.first_step and describe_earlier_learning(trace)
     is_complete = nearly_reaches_budget(trace, share) or is_resumed
-    is_untold = verdict_trend(trace).state == "unknown" and not likely_answer(trace)
-    return is_untold and not _seems_to_learn(trace) and not is_complete
+    trend = verdict_trend(trace)
+    is_open = trend.state == "unknown" or is_likely_flat(trend)
+    return is_open and not likely_answer(trace) and not _seems_to_learn(trace) and not is_complete
 
 
 def _seems_to_learn(trace: Trace) -> bool:
@@ -107,7 +109,7 @@ def _describe_break(trace: Trace) -> str:
         return "the run was stopped by hand before it logged a row"
     budget = "" if trace.budget is None else f" of {trace.budget.steps:,}"
     step = f"at step {trace.last_step:,}{budget}"
-    return f"the run was stopped by hand {step}, before its outcome could be judged"
+    return f"the run was stopped by hand {step}, before its outcome was seen to improve"
 
 
 def _finding(trace: Trace, summary: str, severity: Severity, share: float | None) -> Finding:

@@ -1,0 +1,137 @@
+"""Standing of preference training that logs too little for a test of its pairs' order.
+
+By the margin of the pairs, by few evaluations, or by the loss alone, which starts at ln 2, that of
+a model that prefers neither response: its level says what was learned.
+"""
+
+import math
+
+import numpy as np
+
+from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
+from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY, EVAL_MARGIN, MARGIN
+from rlvitals.rules import kinds
+from rlvitals.rules.gains import order_chance, order_errors
+from rlvitals.rules.spent import too_early
+from rlvitals.rules.standing import MIN_OUTCOME_POINTS, Standing, State
+from rlvitals.signals.finite import Array
+from rlvitals.signals.outcome_change import outcome_change
+from rlvitals.signals.student import t_quantile
+from rlvitals.types import Trace
+
+GUESS_LOSS = math.log(2)  # of a model that prefers neither response, in nats
+MAX_LEARNED_LOSS = 0.95 * GUESS_LOSS
+
+
+def scarce_pair_standing(trace: Trace) -> Standing | None:
+    """Return the standing by the margin, few evaluations or the loss; None where none tells."""
+    return _margin_standing(trace) or _few_evaluations(trace) or _loss_trend(trace)
+
+
+def _margin_standing(trace: Trace) -> Standing | None:
+    """Return the standing of preference training whose margin rises and whose loss falls.
+
+    None where either is not proven. Both are measured from the reference, at 0 and ln 2.
+    """
+    rise, loss = kinds.margin_rise(trace), trace.numbers(LOSS.name)
+    fit = None if rise is None or loss is None else outcome_change(-loss.values)
+    if rise is None or fit is None or fit.answer != "rose":
+        return None
+    return Standing(
+        "rising", MARGIN.name, "", rise.first, rise.last, rise.best, rise.low, rise.high, 0.0
+    )
+
+
+def _few_evaluations(trace: Trace) -> Standing | None:
+    """Return the standing of too few evaluations for a trend, whose margin rises; else None.
+
+    By Kendall's test of the margins' order, at 1 %, with more pairs ordered rightly than at first
+    and a held-out loss below its first: a margin alone also grows where it is overfitted.
+    """
+    metrics = (EVAL_MARGIN, EVAL_ACCURACY, EVAL_LOSS)
+    series = [trace.numbers(metric.name) for metric in metrics]
+    margin, share, loss = (s.values if s is not None and len(s) > 1 else None for s in series)
+    if margin is None or share is None or loss is None or len(margin) >= MIN_OUTCOME_POINTS:
+        return None
+    more_pairs = share[-1] - share[0] > 0.02 and loss[-1] < loss[0]  # of the pairs
+    if not more_pairs or order_chance(margin) > 0.01:  # as said
+        return None
+    first, last, best = float(share[0]), float(share[-1]), float(share.max())
+    reason = f"rises over {len(share)} evaluations: {first:.4g} to {last:.4g}"
+    return Standing("rising", EVAL_ACCURACY.name, reason, first, last, best)
+
+
+def _loss_trend(trace: Trace) -> Standing | None:
+    """Return the trend of preference training that logs its loss alone, by the distance from ln 2.
+
+    None where the loss may be another one, or its distance is not told from its scatter. Held-out
+    pairs are asked first: a training loss also falls by what is learned by heart.
+    """
+    loss, held_out = trace.numbers(LOSS.name, 3), trace.numbers(EVAL_LOSS.name, 3)
+    if loss is None or not _is_loss_of_pairs(trace, loss.values):
+        return None
+    if held_out is None:
+        name, values, state = LOSS.name, loss.values, _loss_state(loss.values)
+        halves = np.array_split(values, 2)
+    else:
+        name, values, state = EVAL_LOSS.name, held_out.values, _held_out_state(held_out.values)
+        halves = [values[:1], values[-1:]]  # each is a mean over many pairs
+    if state is None or (state == "flat" and too_early(trace)):
+        return None
+    first, last = (float(part.mean()) for part in halves)
+    distance = float(np.abs(values - GUESS_LOSS).max())
+    level = f"within {distance:.2g} of" if state == "flat" else "and ends below"
+    reason = f"goes {first:.4g} to {last:.4g}, {level} ln 2, that of a guess"
+    return Standing(state, name, reason, first, last, float(values.min()))
+
+
+def _is_loss_of_pairs(trace: Trace, losses: Array) -> bool:
+    """Return True for a plain DPO, as its settings say, or for a loss whose first value is ln 2."""
+    if any(name.startswith("preference/") for name in trace.series) or losses.min() < 0:
+        return False
+    settings = trace.settings
+    loss_type = str(settings.get("loss_type", "sigmoid")).lower()
+    # With a likelihood term, or without a reference, a guess does not cost ln 2.
+    is_other = any(settings.get(key) for key in ("rpo_alpha", "reference_free", "label_smoothing"))
+    if is_other or loss_type not in {"sigmoid", "none"}:
+        return False
+    algorithm = str(settings.get("algorithm", "")).lower()
+    starts_at_guess = abs(float(losses[0]) - GUESS_LOSS) < 0.002  # as a reference prints it
+    return algorithm == "dpo" or (not algorithm and starts_at_guess)
+
+
+def _stays_at_guess(losses: Array) -> bool:
+    return bool(np.abs(losses - GUESS_LOSS).max() < 0.01)  # nats
+
+
+def _held_out_state(values: Array) -> State | None:
+    """Judge held-out losses [n], each a mean over many pairs."""
+    best, last = float(values.min()), float(values[-1])
+    if _stays_at_guess(values):
+        return "flat"
+    # A twentieth below a guess counts; a third of what was gained may be lost again.
+    if last > MAX_LEARNED_LOSS or last - best > (GUESS_LOSS - best) / 3:
+        return None
+    late = values[len(values) // 2 :]
+    is_level = len(late) >= 3 and np.ptp(late) < 0.1 * (GUESS_LOSS - best)
+    return "at its ceiling" if is_level else "rising"
+
+
+def _loss_state(values: Array) -> State | None:
+    """Judge training losses [n], each a mean over the pairs of some batches."""
+    count = len(values)
+    if _stays_at_guess(values):
+        return "flat"
+    if count < 5:
+        return None
+    early, late = (float(half.mean()) for half in np.array_split(values, 2))
+    error = float(values.std(ddof=1)) / math.sqrt(count)
+    # One chance in two hundred, by level or by order; in two thousand for fewer than ten rows.
+    errors = t_quantile(0.99 if count >= MIN_OUTCOME_POINTS else 0.999, count - 1)
+    is_below = GUESS_LOSS - float(values.mean()) > errors * error
+    if count < MIN_OUTCOME_POINTS:
+        is_ordered = order_chance(-values) <= 0.005
+    else:
+        is_ordered = order_errors(-values) >= 2.58
+    is_learned = late < min(MAX_LEARNED_LOSS, early)
+    return "rising" if (is_below or is_ordered) and is_learned else None
