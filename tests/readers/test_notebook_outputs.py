@@ -258,6 +258,38 @@ def test_a_training_that_a_person_stopped_before_its_first_row(tmp_path):
         rlvitals.runs(not_begun)
 
 
+SFT = "from trl import SFTConfig\nargs = SFTConfig(max_steps=5)\nSFTTrainer(args=args).train()"
+PPO = "from trl import PPOConfig\nconfig = PPOConfig(steps=100, learning_rate=1e-5)"
+
+
+def test_a_training_whose_configuration_raised_below_a_supervised_stage(tmp_path):
+    losses = shown(tracker([{"Step": n, "Training Loss": 1 / n} for n in range(1, 6)], 5))
+    error = failed("TypeError", "unexpected keyword argument 'steps'")
+    path = save(tmp_path / "a.ipynb", code(SFT, losses), code(PPO, error))
+    stage, run = rlvitals.runs(path)
+    assert (stage.lifecycle.failed, run.lifecycle.failed) == (False, True)
+    assert run.settings["algorithm"] == "ppo"
+    assert rlvitals.diagnose(run).verdict.word.value == "failed"
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        (PPO, PPO),  # configured again, without an error
+        (PPO, None),
+        (SFT, None),  # of the algorithm above
+    ],
+)
+def test_trap_an_error_that_left_no_training_out(tmp_path, first, last):
+    losses = shown(tracker([{"Step": n, "Training Loss": 1 / n} for n in range(1, 6)], 5))
+    cells = [code(SFT, losses), code(first, failed("TypeError", "no"))]
+    if last:
+        cells.append(code(last))
+    elif first == PPO:
+        cells = [code(PPO + "\ntrainer.train()", losses), cells[1]]
+    assert len(rlvitals.runs(save(tmp_path / "a.ipynb", *cells))) == 1
+
+
 def test_a_loop_whose_lines_are_repeated_ends_as_its_cell_does(tmp_path):
     lines = "".join(f"loss/total {(-1) ** n * 0.1 * n}\nmini-batch over\n" for n in range(60))
     loop = "for batch in loader:\n    loss.backward()\n    print('loss/total', loss.item())"

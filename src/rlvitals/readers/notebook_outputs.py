@@ -136,6 +136,7 @@ def _parse(path: Path, _checksum: int) -> tuple[Training, ...]:
     last = max((training.cell for training in trainings), default=0)
     failures = (t for cell in cells if cell.number > last for t in _failures(path, cell, last))
     trainings = [*trainings, *failures]
+    trainings += _never_begun(path, cells, trainings)
     if not trainings:
         raise UnreadableLog(
             _problem(cells, is_damaged=is_damaged),
@@ -314,6 +315,25 @@ def _failures(path: Path, cell: Cell, last: int) -> list[Training]:
         return []
     log = Log("console", {}, {}, where=str(path))
     return [Training(cell.number, _add_ending(log, cell, None, is_complete=False))]
+
+
+def _never_begun(path: Path, cells: Sequence[Cell], above: Sequence[Training]) -> list[Training]:
+    """Return the training whose last configuration raised, below all others.
+
+    Of an algorithm that no other has: a reward model or a supervised stage may stand above it.
+    """
+    settings = ((cell, call_settings.of_training([cell.source])) for cell in cells)
+    configured = [(cell, each["algorithm"]) for cell, each in settings if "algorithm" in each]
+    if not configured:
+        return []
+    cell, algorithm = configured[-1]
+    earlier = [name for other, name in configured for t in above if other.number <= t.cell]
+    is_below = all(cell.number > training.cell for training in above)
+    error = _failure(cell)
+    if not error or not is_below or algorithm in {"sft", "reward", "prm", *earlier}:
+        return []
+    log = Log("console", {}, {}, where=str(path), ending=Ending(traceback=error))
+    return [Training(cell.number, log)]
 
 
 def _failure(cell: Cell) -> str:
