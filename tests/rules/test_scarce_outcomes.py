@@ -9,6 +9,7 @@ import pytest
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.rule import Severity
 from rlvitals.types import Budget, Profile, Trace
 
 GUESS = math.log(2)
@@ -128,3 +129,42 @@ def test_a_loss_that_has_not_moved_early_in_a_run_is_not_flat():
     run = pairs(GUESS + np.array([0.002, 0.0, 0.001]))
     early = Trace(run.series, run.measured, run.settings, run.profile, Budget(90_000, "a setting"))
     assert word(early) is Word.UNKNOWN
+
+
+def grpo(rewards, **metrics):
+    return made.trace(Profile.GRPO, outcome__reward=rewards, **metrics)
+
+
+@pytest.mark.parametrize("count", [10, 18, 24])
+def test_a_few_rows_that_end_no_higher_than_they_began_are_flat_without_an_alarm(count):
+    steps, rows = np.arange(count), 0.3 * made.noise(count, 5)
+    rows -= np.polyval(np.polyfit(steps, rows, 1), steps) + 0.01 * steps
+    diagnosis = diagnose(grpo(rows))
+    assert diagnosis.verdict.word is Word.STALLED
+    assert all(finding.severity < Severity.WARNING for _, finding in diagnosis.findings)
+    first, _, last = (float(third.mean()) for third in np.array_split(rows, 3))
+    assert f"shows no gain: {first:.4g} to {last:.4g}" in diagnosis.verdict.why
+
+
+def test_trap_few_rows_that_rise_at_once_are_not_flat():
+    rows = np.concatenate([[-3.0, -3.2], np.linspace(0.3, -0.3, 10)])
+    assert verdict_trend(grpo(rows)).state != "flat"
+
+
+def test_noise_that_rises_by_two_of_its_scatters_is_seldom_called_flat():
+    runs = (grpo(made.noise(20, n) + np.linspace(0, 2, 20)) for n in range(300))
+    assert sum(verdict_trend(run).state == "flat" for run in runs) <= 8
+
+
+def test_a_steep_line_tells_of_few_rows():
+    early, late = [1.0, 1.05, 1.35, 1.25, 1.5, 1.4, 0.95], [1.2, 1.75, 1.35, 1.9, 1.7, 1.8, 1.75]
+    assert word(grpo(np.array([*early, *late, 1.6]))) is Word.LEARNING
+
+
+def test_a_margin_tells_where_a_scattered_loss_does_not_contradict_it():
+    scatter = np.where(np.arange(300) % 2, 1.0, -1.0) * 0.5
+    margin = np.linspace(0, 0.15, 300) + 0.05 * made.noise(300, 6)
+    hidden = 0.75 + scatter + 0.2 * made.noise(300, 7)
+    loss_rises = GUESS + np.linspace(0, 0.4, 300) + 0.02 * made.noise(300, 8)
+    assert word(pairs(hidden, settings={}, preference__margin=margin)) is Word.LEARNING
+    assert word(pairs(loss_rises, settings={}, preference__margin=margin)) is not Word.LEARNING

@@ -29,13 +29,17 @@ def scarce_pair_standing(trace: Trace) -> Standing | None:
 
 
 def _margin_standing(trace: Trace) -> Standing | None:
-    """Return the standing of preference training whose margin rises and whose loss falls.
+    """Return the standing of preference training whose margin rises and whose loss agrees.
 
-    None where either is not proven. Both are measured from the reference, at 0 and ln 2.
+    Both are measured from the reference, at 0 and ln 2. The loss falls, or is not proven to have
+    fallen by less than half the margin's gain, its slope there: what a few pairs a row scatter may
+    hide that. None where the margin is not proven to rise.
     """
     rise, loss = kinds.margin_rise(trace), trace.numbers(LOSS.name)
     fit = None if rise is None or loss is None else outcome_change(-loss.values)
-    if rise is None or fit is None or fit.answer != "rose":
+    if rise is None or fit is None or fit.answer == "lost":
+        return None
+    if fit.answer != "rose" and fit.high < (rise.last - rise.first) / 2:
         return None
     return Standing(
         "rising", MARGIN.name, "", rise.first, rise.last, rise.best, rise.low, rise.high, 0.0
