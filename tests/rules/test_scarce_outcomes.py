@@ -146,6 +146,13 @@ def test_a_few_rows_that_end_no_higher_than_they_began_are_flat_without_an_alarm
     assert f"shows no gain: {first:.4g} to {last:.4g}" in diagnosis.verdict.why
 
 
+def test_more_rows_that_end_no_higher_are_flat_where_no_scatter_of_responses_is_logged():
+    rows = 0.3 * made.noise(40, 3)
+    rows -= np.polyval(np.polyfit(np.arange(40), rows, 1), np.arange(40)) + 0.002 * np.arange(40)
+    assert word(grpo(rows)) is Word.STALLED
+    assert word(grpo(rows, reward__std=np.full(40, 0.1))) is Word.UNKNOWN
+
+
 def test_trap_few_rows_that_rise_at_once_are_not_flat():
     rows = np.concatenate([[-3.0, -3.2], np.linspace(0.3, -0.3, 10)])
     assert verdict_trend(grpo(rows)).state != "flat"
@@ -159,6 +166,21 @@ def test_noise_that_rises_by_two_of_its_scatters_is_seldom_called_flat():
 def test_a_steep_line_tells_of_few_rows():
     early, late = [1.0, 1.05, 1.35, 1.25, 1.5, 1.4, 0.95], [1.2, 1.75, 1.35, 1.9, 1.7, 1.8, 1.75]
     assert word(grpo(np.array([*early, *late, 1.6]))) is Word.LEARNING
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict"),
+    [
+        ([0.88, 0.94, 0.86, 0.81, 0.79, 0.75, 0.76, 0.755], Word.LEARNING),
+        ([0.88, 0.94, 0.86, 0.91, 0.79, 0.85, 0.76, 0.855], Word.UNKNOWN),
+    ],
+)
+def test_few_evaluations_are_told_by_the_order_of_held_out_losses(losses, verdict):
+    shares = np.array([0.57, 0.55, 0.63, 0.62, 0.64, 0.63, 0.64, 0.64])
+    margins = np.array([0.2, 0.3, 1.0, 0.8, 1.0, 0.8, 0.9, 0.9])
+    evaluated = {"preference__eval_accuracy": shares, "preference__eval_margin": margins}
+    run = pairs(np.full(8, 0.8), np.array(losses), settings={}, **evaluated)
+    assert word(run) is verdict
 
 
 def test_a_margin_tells_where_a_scattered_loss_does_not_contradict_it():

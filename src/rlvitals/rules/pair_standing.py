@@ -47,10 +47,11 @@ def _margin_standing(trace: Trace) -> Standing | None:
 
 
 def _few_evaluations(trace: Trace) -> Standing | None:
-    """Return the standing of too few evaluations for a trend, whose margin rises; else None.
+    """Return the standing of too few evaluations for a trend, whose pairs part; else None.
 
-    By Kendall's test of the margins' order, at 1 %, with more pairs ordered rightly than at first
-    and a held-out loss below its first: a margin alone also grows where it is overfitted.
+    By Kendall's test of the order of margins or of held-out losses, at 1 %, with more pairs ordered
+    rightly than at first and a loss below its first: a margin alone also grows where it is
+    overfitted.
     """
     metrics = (EVAL_MARGIN, EVAL_ACCURACY, EVAL_LOSS)
     series = [trace.numbers(metric.name) for metric in metrics]
@@ -58,7 +59,7 @@ def _few_evaluations(trace: Trace) -> Standing | None:
     if margin is None or share is None or loss is None or len(margin) >= MIN_OUTCOME_POINTS:
         return None
     more_pairs = share[-1] - share[0] > 0.02 and loss[-1] < loss[0]  # of the pairs
-    if not more_pairs or order_chance(margin) > 0.01:  # as said
+    if not more_pairs or min(order_chance(margin), order_chance(-loss)) > 0.01:  # as said
         return None
     first, last, best = float(share[0]), float(share[-1]), float(share.max())
     reason = f"rises over {len(share)} evaluations: {first:.4g} to {last:.4g}"
