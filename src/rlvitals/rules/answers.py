@@ -52,7 +52,6 @@ from rlvitals.rules.outcome_blocks import (
     rising_again,
     stands_where_training_rose,
 )
-from rlvitals.rules.pair_standing import scarce_pair_standing
 from rlvitals.rules.parts import (
     is_share,
     is_unit_interval,
@@ -62,8 +61,8 @@ from rlvitals.rules.parts import (
     unclear_gain,
     unpaid_task,
 )
-from rlvitals.rules.penalised_returns import return_trend
 from rlvitals.rules.remembered import cache_by_trace
+from rlvitals.rules.scarce_outcomes import pair_trend, return_trend
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     MIN_OUTCOME_POINTS,
@@ -337,7 +336,7 @@ def judge_pairs(trace: Trace) -> Standing | None:
         is_falling = trend.state in {"falling", "fallen back"} and name != preference.ACCURACY.name
         if trend.improves or trend.state == "holding its best" or is_falling:
             return trend
-    return scarce_pair_standing(trace)
+    return pair_trend(trace)
 
 
 def judge_whole_run(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case
