@@ -41,6 +41,7 @@ from pathlib import Path
 import numpy as np
 
 import rlvitals
+from rlvitals.rules.kinds import trains_pairs
 from rlvitals.rules.rate import Interval, wilson
 from rlvitals.types import Profile
 
@@ -61,6 +62,7 @@ ACCEPTED: Mapping[str, set[str]] = {
     "crashed": {"failed"},
     "form-only": {"stalled"},
 }
+PAIR_ALGORITHMS = {"dpo", "kto", "orpo", "cpo", "bco"}
 HEALTHY = {"learning", "converged", "flat-solved"}
 CURVES = set(ACCEPTED)
 # The lists of each set, and the halves of its repositories whose hash is even and odd.
@@ -138,13 +140,19 @@ def git(repository: Path, *arguments: str) -> bytes:
 def main_run(path: Path) -> rlvitals.Trace:
     """Return the run of a log that its label describes.
 
-    The label of a notebook is that of its main table: a supervised stage often stands before it.
-    Any other log of several runs is labelled by its first one.
+    The label of a notebook is that of its main table: a supervised stage often stands before it,
+    before one on pairs too. Any other log of several runs is labelled by its first one.
     """
     traces = rlvitals.runs(path)
     if path.suffix != ".ipynb":
         return traces[0]
-    return max(traces, key=lambda t: (t.profile is not Profile.SUPERVISED, rows(t)))
+    return max(traces, key=lambda t: (not is_supervised_stage(t), rows(t)))
+
+
+def is_supervised_stage(trace: rlvitals.Trace) -> bool:
+    """Say whether a run trains neither by rewards nor on pairs."""
+    on_pairs = trains_pairs(trace) or trace.settings.get("algorithm") in PAIR_ALGORITHMS
+    return trace.profile is Profile.SUPERVISED and not on_pairs
 
 
 def rows(trace: rlvitals.Trace) -> int:

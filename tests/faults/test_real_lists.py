@@ -77,20 +77,24 @@ def test_a_notebook_is_judged_by_its_main_table(script, tmp_path):
             f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         )
 
-    cells = [
-        {
-            "cell_type": "code", "metadata": {}, "execution_count": 1, "source": "trainer.train()",
-            "outputs": [
-                {"output_type": "display_data", "metadata": {}, "data": {"text/html": page}}
-            ],
-        }
-        for page in (
-            shown(["Step", "Training Loss"], 30),
-            shown(["Step", "Training Loss", "reward", "reward_std", "completion_length", "kl"], 12),
+    def notebook(*pages):
+        cells = [
+            {
+                "cell_type": "code", "metadata": {}, "execution_count": 1,
+                "source": "trainer.train()",
+                "outputs": [
+                    {"output_type": "display_data", "metadata": {}, "data": {"text/html": page}}
+                ],
+            }
+            for page in pages
+        ]  # fmt: skip
+        path = tmp_path / "train.ipynb"
+        path.write_text(
+            json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
         )
-    ]  # fmt: skip
-    path = tmp_path / "train.ipynb"
-    path.write_text(
-        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    )
-    assert "outcome/reward" in script["main_run"](path).series
+        return script["main_run"](path).series
+
+    stage = shown(["Step", "Training Loss"], 30)
+    grpo = ["Step", "Training Loss", "reward", "reward_std", "completion_length", "kl"]
+    assert "outcome/reward" in notebook(stage, shown(grpo, 12))
+    assert "preference/margin" in notebook(stage, shown([*grpo[:2], "rewards / margins"], 12))
