@@ -21,6 +21,7 @@ from rlvitals.readers.formats.notebook_cells import read_cells
 from rlvitals.readers.select import claim
 from rlvitals.rules.rule import Clear
 from rlvitals.rules.throughput import ended_early
+from rlvitals.views import phrases
 
 REWARDS = np.linspace(0.1, 2.0, 40).round(6)
 GRPO = (
@@ -252,7 +253,12 @@ def test_a_training_that_a_person_stopped_before_its_first_row(tmp_path):
     path = save(tmp_path / "a.ipynb", code(GRPO, table, failed("KeyboardInterrupt", "")))
     (run,) = rlvitals.runs(path)
     assert run.lifecycle.reason == "stopped by hand"
-    assert rlvitals.diagnose(run).verdict.word.value == "failed"
+    diagnosis = rlvitals.diagnose(run)
+    assert diagnosis.verdict.word.value == "unknown"
+    assert diagnosis.verdict.why.startswith("stopped by hand; whether the outcome improves")
+    assert not any(sentence.topic == "reward" for sentence in phrases.short_summary(diagnosis)), (
+        "it repeats the verdict"
+    )
     not_begun = save(tmp_path / "b.ipynb", code(GRPO, failed("KeyboardInterrupt", "")))
     with pytest.raises(UnreadableLog):
         rlvitals.runs(not_begun)

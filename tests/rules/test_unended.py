@@ -14,7 +14,7 @@ from rlvitals.rules.policy import updates_cut_short
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.rules.throughput import ended_early, no_new_rows
-from rlvitals.types import Budget, Lifecycle, Profile, Series
+from rlvitals.types import Budget, Lifecycle, Series
 from rlvitals.views import phrases
 
 CARTPOLE = {"env_id": "CartPole-v1"}
@@ -177,37 +177,6 @@ def test_a_crash_has_no_limit_and_a_run_that_ends_short_has_one():
     short = ended_early.RULE.ask(replace(run, lifecycle=Lifecycle(live=False)))
     assert short.severity is Severity.NOTE
     assert phrases.limit(short).startswith("0.9 (share of the budget")
-
-
-BY_HAND = Lifecycle(ended=True, reason="stopped by hand")
-
-
-def interrupted(budget=None, **metrics):
-    run = made.trace(Profile.GRPO, optimiser__loss=np.zeros(4), **metrics)
-    return replace(run, lifecycle=BY_HAND, budget=budget and Budget(budget, "a setting"))
-
-
-def test_a_run_that_a_person_stopped_before_its_outcome_could_be_judged_has_failed():
-    run = interrupted(200_000, outcome__reward=[0.7, 0.6, 0.7, 0.6])
-    finding, judged = ended_early.RULE.ask(run), diagnose(run).verdict
-    assert (finding.severity, judged.word) == (Severity.WARNING, Word.FAILED)
-    assert judged.why.startswith("the run was stopped by hand at step 4,000 of 200,000, before")
-    assert diagnose(interrupted()).verdict.word is Word.FAILED
-    empty = diagnose(replace(run, series={}, budget=None)).verdict
-    assert empty.why == "the run was stopped by hand before it logged a row"
-
-
-@pytest.mark.parametrize(
-    ("rewards", "budget", "word"),
-    [
-        ([0.1, 0.4, 0.2, 0.5, 0.6, 0.5], None, Word.UNKNOWN),  # it may have learned
-        ([0.7, 0.6, 0.7, 0.6], 4_200, Word.UNKNOWN),  # its budget is spent
-        (np.linspace(0, 1, 40), None, Word.LEARNING),
-        (-0.2 + 0.15 * made.noise(200, 1), None, Word.STALLED),
-    ],
-)
-def test_trap_a_stop_by_hand_leaves_what_the_curve_says(rewards, budget, word):
-    assert diagnose(interrupted(budget, outcome__reward=rewards)).verdict.word is word
 
 
 @pytest.mark.parametrize(

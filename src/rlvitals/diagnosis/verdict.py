@@ -7,7 +7,7 @@ from rlvitals.metrics.reward_names import checks_the_answer
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.form import describe_form_gain
-from rlvitals.rules.going_on import describe_end, ends_by_hand
+from rlvitals.rules.going_on import describe_end
 from rlvitals.rules.likely_outcome import LikelyAnswer, likely_answer
 from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.rule import Finding, Rule, Severity
@@ -73,8 +73,6 @@ def proven_verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> 
     if silent is not None and trace.lifecycle.live and Word.FAILED not in verdicts:
         return Verdict(Word.HUNG, silent.summary)
     verdicts = _without_symptoms(verdicts, findings, trend, likely_answer(trace))
-    if ends_by_hand(trace) and len(verdicts) > 1:
-        verdicts.pop(Word.FAILED, None)  # a fault that was seen says more than the stop
     for label in Word:
         if label not in verdicts:
             continue
@@ -153,5 +151,7 @@ def _by_outcome(trace: Trace, trend: Standing) -> Verdict:
     label = labels.get(trend.state, Word.UNKNOWN)
     way = describe_progress(prefer_evaluation(trace), trend) if label is Word.STALLED else ""
     reason = f"{trend.sentence}; {way}" if way else trend.sentence
+    if label is Word.UNKNOWN and trace.lifecycle.reason:  # that a person stopped it explains most
+        reason = f"{describe_end(trace)}; {reason}"
     form = describe_form_gain(trace) if label in GOOD_VERDICTS else ""
     return Verdict(label, f"{reason}. {form}" if form else reason)

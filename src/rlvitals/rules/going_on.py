@@ -102,11 +102,6 @@ def describe_start(trace: Trace) -> str:
     return "provisional: learning has only begun" if is_provisional(trace) else ""
 
 
-def ends_by_hand(trace: Trace) -> bool:
-    """Tell whether a person's Ctrl-C ended a run, which is no failure of its program."""
-    return trace.lifecycle.reason == "stopped by hand" and not trace.lifecycle.failed
-
-
 def describe_end(trace: Trace) -> str:
     """Say what ended a run, and at which step; empty where nothing says that it did."""
     cycle = trace.lifecycle

@@ -231,7 +231,8 @@ def short_summary(diagnosis: Diagnosis) -> tuple[Sentence, ...]:
     others = [
         s
         for s in diagnosis.tldr
-        if s not in unknown and s.text.casefold() != f"{diagnosis.verdict.why}.".casefold()
+        if s not in unknown
+        and not f"{diagnosis.verdict.why}.".casefold().endswith(s.text.casefold())
     ]
     if len(unknown) > 1:
         topics = ", ".join(sentence.topic for sentence in unknown)
