@@ -56,11 +56,13 @@ def copy_root(store: ObjectStore, folder: Path, show: Show) -> bool:
         state = shards.get(name, _Shard()).runs
         runs = {run: _update_run(entry, state.get(run)) for run, entry in entries.items()}
         shards[name] = _Shard(versions[name], runs)
+    # A run's name has to be a safe name of a folder.
     open_runs = {
         run: state
         for shard in shards.values()
         for run, state in shard.runs.items()
-        if _is_plain(run)
+        if run not in {"", ".", ".."}
+        and not set(run) & set("/\\\x00")
         and not (state.has_ended and state.is_complete and (folder / run).is_dir())
     }
     copy_runs(store, folder, sorted(open_runs), show)
@@ -110,11 +112,6 @@ def _has_all(run: Path) -> bool:
             manifests.decode(path.read_bytes(), path.name).closed for path in nodes
         )
     return False
-
-
-def _is_plain(name: str) -> bool:
-    """Return whether a run's name is a safe name of a folder."""
-    return name not in {"", ".", ".."} and not set(name) & set("/\\\x00")
 
 
 def _read_state(folder: Path) -> dict[str, _Shard]:

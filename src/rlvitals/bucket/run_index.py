@@ -62,12 +62,6 @@ class RunEntry:
         """
         if self._root.endswith(":/") or "://" not in self._root:
             return  # a run that is a whole bucket has no root
-        self._read_rows()
-        _write(
-            ObjectStore(self._root), self._name, self._entry(has_ended=has_ended, sequence=sequence)
-        )
-
-    def _read_rows(self) -> None:
         files = block_files(self._folder)
         rank = min((file.rank for file in files), default=0)
         for file in files:
@@ -78,6 +72,21 @@ class RunEntry:
             for rows in new_content.scalars:
                 self._values.update(zip(rows.keys, map(float, rows.values[:, -1]), strict=True))
                 self._step, self._time = int(rows.steps[-1]), float(rows.times[-1])
+        store = ObjectStore(self._root)
+        entry = self._entry(has_ended=has_ended, sequence=sequence)
+        digest = hashlib.sha256(self._name.encode()).hexdigest()
+        shard = digest[:SHARD_DIGITS]
+        if not store.has_replace:
+            store.write(f"{INDEX_FOLDER}{shard}-{digest[:32]}.json", _encode({self._name: entry}))
+            return
+        for attempt in range(20):  # other processes may rewrite the shard meanwhile
+            try:
+                _merge(store, f"{INDEX_FOLDER}{shard}.json", self._name, entry)
+            except Conflict:
+                clock.sleep(random.uniform(0.0, 0.05 * 2 ** min(attempt, 6)))  # noqa: S311 - a pause
+            else:
+                return
+        raise VitalsError("the bucket's index changes too fast to be written", where=store.name)
 
     def _entry(self, *, has_ended: bool, sequence: int) -> dict[str, object]:
         run_info = apply_changes(read_about(self._folder / RUN_FILE), _read_events(self._folder))
@@ -93,22 +102,6 @@ class RunEntry:
             "more": {"job": run_info.more["job"]} if "job" in run_info.more else {},
             "values": dict(list(values.items())[:MAX_VALUES]),
         }  # fmt: skip
-
-
-def _write(store: ObjectStore, name: str, entry: Mapping[str, object]) -> None:
-    digest = hashlib.sha256(name.encode()).hexdigest()
-    shard = digest[:SHARD_DIGITS]
-    if not store.has_replace:
-        store.write(f"{INDEX_FOLDER}{shard}-{digest[:32]}.json", _encode({name: entry}))
-        return
-    for attempt in range(20):  # other processes may rewrite the shard meanwhile
-        try:
-            _merge(store, f"{INDEX_FOLDER}{shard}.json", name, entry)
-        except Conflict:
-            clock.sleep(random.uniform(0.0, 0.05 * 2 ** min(attempt, 6)))  # noqa: S311 - a pause
-        else:
-            return
-    raise VitalsError("the bucket's index changes too fast to be written", where=store.name)
 
 
 def _merge(store: ObjectStore, shard: str, name: str, entry: Mapping[str, object]) -> None:

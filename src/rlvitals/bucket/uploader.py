@@ -98,7 +98,19 @@ class Uploader:
             if self.conditions is not None and self.conditions.replace and self._loaded:
                 self._merge()
                 if self._loaded and self._has_garbage:
-                    self._collect_garbage()
+                    # A process that wrote a segment that no manifest lists can no longer commit it:
+                    # this manifest is newer than what it has read, and its next segment has a
+                    # higher sequence.
+                    listed, sequence = self.manifest.segments(), self.manifest.sequence
+                    names = [entry.name for entry in self.store.list(f"{SEGMENTS}{self.node}/")]
+                    self.store.delete(
+                        [
+                            name
+                            for name in names
+                            if name not in listed and _level_and_sequence(name)[1] <= sequence
+                        ]
+                    )
+                    self._has_garbage = False
         return is_all and self._loaded
 
     def beat(self) -> None:
@@ -139,7 +151,15 @@ class Uploader:
                 return segment, False
             try:
                 if _is_whole(file):
-                    self._take_whole(file, segment)
+                    path = self.folder / file
+                    status = path.stat()
+                    state = status.st_size, status.st_mtime_ns
+                    if not (self._seen.get(file) == state or not status.st_size):
+                        with open_regular(path) as source:
+                            data = source.readall() or b""
+                        segment.rewritten[file] = 0, len(data), len(segment.data)
+                        segment.data += data
+                        self._seen[file] = state
                 else:
                     is_all &= self._take_growth(file, segment)
             except FileNotFoundError:  # packed or rotated since it was listed
@@ -191,18 +211,6 @@ class Uploader:
         for file in packed_files:
             self._forget(file)
         return bool(packed_files)
-
-    def _take_whole(self, file: str, segment: _Segment) -> None:
-        path = self.folder / file
-        status = path.stat()
-        state = status.st_size, status.st_mtime_ns
-        if self._seen.get(file) == state or not status.st_size:
-            return
-        with open_regular(path) as source:
-            data = source.readall() or b""
-        segment.rewritten[file] = 0, len(data), len(segment.data)
-        segment.data += data
-        self._seen[file] = state
 
     def _claim(self, attempt: int, run_info: About) -> None:
         """Number an attempt of this folder among those of the bucket, once."""
@@ -287,23 +295,6 @@ class Uploader:
         }
         self._commit(self.manifest.move(moves))
         self._has_garbage = True
-
-    def _collect_garbage(self) -> None:
-        """Delete segments that no manifest lists: replaced by larger ones, or of a killed process.
-
-        A process that wrote one of them can no longer commit it: this manifest is newer than what
-        it has read, and its next segment has a higher sequence.
-        """
-        listed, sequence = self.manifest.segments(), self.manifest.sequence
-        names = [entry.name for entry in self.store.list(f"{SEGMENTS}{self.node}/")]
-        self.store.delete(
-            [
-                name
-                for name in names
-                if name not in listed and _level_and_sequence(name)[1] <= sequence
-            ]
-        )
-        self._has_garbage = False
 
 
 def node_name(folder: Path) -> str:

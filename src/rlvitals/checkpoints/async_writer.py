@@ -59,13 +59,22 @@ class AsyncWriter:
                 self._tell(f"{name} was not saved: {problem}")
 
         self._thread = threading.Thread(target=run, name="rlvitals-checkpoint", daemon=True)
-        _install_sigterm_handler()
+        # SIGTERM waits for the write that begins, where a handler may be set.
+        if not _previous_handlers and threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGTERM)
+            # Not where it is ignored, or C code has it.
+            if handler is signal.SIG_DFL or callable(handler):
+                _previous_handlers.append(handler)
+                signal.signal(signal.SIGTERM, _on_sigterm)
         self._thread.start()
 
     def check(self) -> None:
         """Raise the error of the last write, once; do not wait."""
         if not self.busy:
-            _restore_idle_handler()
+            # The handler of SIGTERM is restored once no write is in progress.
+            is_main = threading.current_thread() is threading.main_thread()
+            if _previous_handlers and is_main and not any(writer.busy for writer in _writers):
+                _restore_handler(_previous_handlers.pop())
             error, self._error = self._error, None
             if error is not None:
                 raise error
@@ -93,24 +102,6 @@ def _join_all(seconds: float) -> bool:
 def _at_exit() -> None:
     if not _join_all(EXIT_WAIT_SECONDS):
         sys.stderr.write("rlvitals: a checkpoint was still being written: it is not kept\n")
-
-
-def _install_sigterm_handler() -> None:
-    """Make SIGTERM wait for the write that begins, where a handler may be set."""
-    if _previous_handlers or threading.current_thread() is not threading.main_thread():
-        return
-    handler = signal.getsignal(signal.SIGTERM)
-    if handler is signal.SIG_DFL or callable(handler):  # not where it is ignored, or C code has it
-        _previous_handlers.append(handler)
-        signal.signal(signal.SIGTERM, _on_sigterm)
-
-
-def _restore_idle_handler() -> None:
-    """Restore the handler of SIGTERM once no write is in progress."""
-    if not _previous_handlers or threading.current_thread() is not threading.main_thread():
-        return
-    if not any(writer.busy for writer in _writers):
-        _restore_handler(_previous_handlers.pop())
 
 
 def _restore_handler(handler: object) -> None:

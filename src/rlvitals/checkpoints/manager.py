@@ -80,9 +80,6 @@ class Checkpoints:
         self._saved: int | None = None  # the last step saved or resumed from
         self._no_room = False
         code.begin()
-        self._begin()
-
-    def _begin(self) -> None:
         counts = ranks.run_on_all(self._group, self._recover)[0]
         self._sequence, self._catalog.attempt, process = counts
         self._catalog.sequence = self._sequence

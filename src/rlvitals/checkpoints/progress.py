@@ -193,7 +193,12 @@ class Keeper:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with lock(self.folder):
-                content = self._load()
+                # If the file is damaged: what this process wrote last, or the copy.
+                stored = progress_file.load(self.folder)
+                if stored.damage and not self._is_damage_reported:
+                    self._tell(f"{stored.damage}; it is never begun anew because of that")
+                self._is_damage_reported = bool(stored.damage)
+                content = dict(self._content if stored.damage and self._content else stored.content)
                 content |= self._pending
                 _merge_row(content, "attempts", "id", self._attempt)
                 if chunk is not None:
@@ -208,14 +213,6 @@ class Keeper:
             self._is_failure_reported = True
         else:
             self._content, self._pending, self._is_failure_reported = content, {}, False
-
-    def _load(self) -> dict[str, Any]:
-        """Return the file's content; if damaged, what this process wrote last, or the copy."""
-        stored = progress_file.load(self.folder)
-        if stored.damage and not self._is_damage_reported:
-            self._tell(f"{stored.damage}; it is never begun anew because of that")
-        self._is_damage_reported = bool(stored.damage)
-        return dict(self._content if stored.damage and self._content else stored.content)
 
     def _derive(self, content: dict[str, Any]) -> None:
         """Compute the fields that follow from the others."""

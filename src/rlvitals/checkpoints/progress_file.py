@@ -55,7 +55,17 @@ def save(folder: Path, content: Mapping[str, object]) -> None:
     path = folder / PROGRESS_FILE
     current, damage = _parse(path)
     if current is not None:
-        _keep_copy(path, folder / PREVIOUS_PROGRESS_FILE)
+        # The copy is a hard link if the file system supports them.
+        copy = folder / PREVIOUS_PROGRESS_FILE
+        temporary = temp_files.temp_path(copy)
+        try:
+            try:
+                os.link(path, temporary)
+            except OSError:
+                shutil.copyfile(path, temporary)
+            temporary.replace(copy)
+        finally:
+            temporary.unlink(missing_ok=True)
     elif damage:
         target, count = path.with_name(f"{path.name}.corrupt"), 1
         while target.exists():
@@ -89,19 +99,6 @@ def _parse(path: Path) -> tuple[dict[str, Any] | None, str]:
     if not isinstance(content, dict) or not isinstance(content.get("status"), str):
         return None, f"{path.name} does not say a status"
     return content, ""
-
-
-def _keep_copy(path: Path, copy: Path) -> None:
-    """Make `copy` a copy of `path`: a hard link if the file system supports them."""
-    temporary = temp_files.temp_path(copy)
-    try:
-        try:
-            os.link(path, temporary)
-        except OSError:
-            shutil.copyfile(path, temporary)
-        temporary.replace(copy)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _parse_float(text: str) -> float | None:

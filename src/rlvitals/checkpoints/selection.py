@@ -27,7 +27,13 @@ def choose_checkpoint(
         problem = "a run cannot start at step 0 and be required to resume"
         raise UsageError(problem, where=str(catalog.folder), hint="fresh, or require_resume")
     if catalog.mirror:
-        _fetch_newer(group, catalog, fresh=fresh)
+        # Count on from what the run's bucket has from another machine.
+        sequence, attempt = ranks.run_on_all(
+            group, lambda: (0, 0) if group.rank else catalog.fetch_newer(fresh=fresh)
+        )[0]
+        if sequence > catalog.sequence:
+            catalog.sequence = sequence
+            catalog.attempt = max(catalog.attempt, attempt + 1)
     if fresh:
         ranks.run_on_all(group, lambda: None if group.rank else catalog.set_all_aside())
         return None, ()
@@ -47,16 +53,6 @@ def choose_checkpoint(
     if reason or require_resume:
         raise _resume_error(catalog, str(reason))
     return None, ()
-
-
-def _fetch_newer(group: Group, catalog: Catalog, *, fresh: bool) -> None:
-    """Fetch what the run's bucket has from another machine, and count on from there."""
-    sequence, attempt = ranks.run_on_all(
-        group, lambda: (0, 0) if group.rank else catalog.fetch_newer(fresh=fresh)
-    )[0]
-    if sequence > catalog.sequence:
-        catalog.sequence = sequence
-        catalog.attempt = max(catalog.attempt, attempt + 1)
 
 
 def _find_next(group: Group, catalog: Catalog, tried: set[str]) -> Checkpoint | None:

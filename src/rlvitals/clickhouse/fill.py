@@ -10,7 +10,6 @@ of points that are stored, and a point that is inserted again takes its own plac
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field
 from hashlib import blake2b
@@ -26,7 +25,7 @@ from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import columns, reader
 from rlvitals.storage.index import Index
-from rlvitals.storage.reader import RunCursor, RunScan
+from rlvitals.storage.reader import RunCursor
 from rlvitals.storage.run_query import IndexRecord
 from rlvitals.types import Series
 
@@ -96,7 +95,20 @@ class Filler:
             self._copy_run(record)
         self._flush()
         for path in self._stored.keys() - paths:
-            self._remove(path)
+            # The folder of the run is gone.
+            self._delete(path)
+            blank: dict[str, Any] = dict.fromkeys(RUN_TABLE.names, "") | {
+                "path": path, "seed": None, "created": 0.0, "attempts": 0, "step": None,
+                "time": None, "tags": [], "setting_keys": [], "setting_values": [],
+                "setting_numbers": [], "findings": [], "heads": {}, "version": self._version,
+                "is_deleted": 1,
+            }  # fmt: skip
+            self._store.connection.insert(
+                "runs", RUN_TABLE.names, [[value] for value in blank.values()]
+            )
+            self._stored.pop(path)
+            self._states.pop(path, None)
+            self.counts.removed += 1
         return self.counts
 
     def _copy_run(self, record: IndexRecord) -> None:
@@ -111,7 +123,27 @@ class Filler:
             heads = heads | self._copy_rollouts(path, heads)
         if record.entry.status != "running":
             self._states.pop(path, None)
-        self._rows.append(_run_row(record, digest, heads, self._version))
+        entry = {name: getattr(record.entry, name) for name in ENTRY_COLUMNS}
+        cells: dict[str, list[Any]] = defaultdict(list)
+        for setting in record.settings:
+            cells["setting_keys"].append(setting.key)
+            cells["setting_values"].append(setting.text)
+            cells["setting_numbers"].append(setting.number)
+        values = {
+            **entry,
+            "created": math.nan if record.entry.created is None else record.entry.created,
+            "tags": list(record.entry.tags),
+            "notes": record.notes,
+            "judge": record.judge,
+            "summary": record.summary,
+            "findings": [tuple(row) for row in record.findings],
+            "mark": record.mark,
+            "heads": dict(heads),
+            "digest": digest,
+            "version": self._version,
+            "is_deleted": 0,
+        }
+        self._rows.append(tuple(values.get(name, cells[name]) for name in RUN_TABLE.names))
         self._stored[path] = _StoredRow(digest, record.mark, heads)
         self.counts.runs += 1
         if len(self._rows) >= 1_000:
@@ -124,7 +156,12 @@ class Filler:
         if state is None:
             state = _RunState(self._count_points(path), stored.heads)
         scan = reader.read(folder, state.cursor)
-        heads = _heads(scan)
+        # What must stay the same for stored points to hold: the files, and the main rank.
+        heads = {
+            f"{rank_scan.file.attempt}-{rank_scan.file.rank}": rank_scan.scan.cursor.head.hex()
+            for rank_scan in scan.parts
+        }
+        heads = {**heads, "main": str(reader.main_rank(scan.parts))}
         identities = {name: head for name, head in state.heads.items() if not name.startswith("/")}
         if scan.replaced or any(heads.get(name, "") not in {head, ""} or name not in heads
                                 for name, head in identities.items()):  # fmt: skip
@@ -236,62 +273,11 @@ class Filler:
         self.counts.rollouts += len(places)
         return {name: str(size) for name, size in sizes.items()}
 
-    def _remove(self, path: str) -> None:
-        """Delete a run whose folder is gone."""
-        self._delete(path)
-        blank: dict[str, Any] = dict.fromkeys(RUN_TABLE.names, "") | {
-            "path": path, "seed": None, "created": 0.0, "attempts": 0, "step": None, "time": None,
-            "tags": [], "setting_keys": [], "setting_values": [], "setting_numbers": [],
-            "findings": [], "heads": {}, "version": self._version, "is_deleted": 1,
-        }  # fmt: skip
-        self._store.connection.insert(
-            "runs", RUN_TABLE.names, [[value] for value in blank.values()]
-        )
-        self._stored.pop(path)
-        self._states.pop(path, None)
-        self.counts.removed += 1
-
     def _delete(self, path: str) -> None:
         self._filled.discard(path)
         for table in RUN_TABLES:
             statement = f"DELETE FROM {table.name} WHERE run = {{run:String}}"  # noqa: S608
             self._store.connection.command(statement, {"run": path})
-
-
-def _heads(scan: RunScan) -> Heads:
-    """Return what must stay the same for stored points to hold: the files, and the main rank."""
-    heads = {
-        f"{rank_scan.file.attempt}-{rank_scan.file.rank}": rank_scan.scan.cursor.head.hex()
-        for rank_scan in scan.parts
-    }
-    return {**heads, "main": str(reader.main_rank(scan.parts))}
-
-
-def _run_row(
-    record: IndexRecord, digest: str, heads: Mapping[str, str], version: int
-) -> tuple[Any, ...]:
-    """Return the row of a run in the order of the table's columns."""
-    entry = {name: getattr(record.entry, name) for name in ENTRY_COLUMNS}
-    cells: dict[str, list[Any]] = defaultdict(list)
-    for setting in record.settings:
-        cells["setting_keys"].append(setting.key)
-        cells["setting_values"].append(setting.text)
-        cells["setting_numbers"].append(setting.number)
-    values = {
-        **entry,
-        "created": math.nan if record.entry.created is None else record.entry.created,
-        "tags": list(record.entry.tags),
-        "notes": record.notes,
-        "judge": record.judge,
-        "summary": record.summary,
-        "findings": [tuple(row) for row in record.findings],
-        "mark": record.mark,
-        "heads": dict(heads),
-        "digest": digest,
-        "version": version,
-        "is_deleted": 0,
-    }
-    return tuple(values.get(name, cells[name]) for name in RUN_TABLE.names)
 
 
 def _rollout_columns(path: str, rollouts: Rollouts, places: np.ndarray) -> list[Any]:

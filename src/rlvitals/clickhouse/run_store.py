@@ -82,7 +82,12 @@ class RunStore(RunQuery):
         """Connect to a database that the command `index` has filled. Raises UsageError."""
         self.connection = Connection(url)
         self.bucket_points = 0
-        if not self._has_tables():
+        query = "SELECT 1 FROM system.tables WHERE database = {name:String} AND name = 'origin'"
+        connection = self.connection
+        if not (
+            connection.use_database()
+            and bool(connection.query(query, {"name": connection.database}))
+        ):
             self.connection.close()
             hint = f"rlvitals index ROOT --to {self.connection.name}"
             raise UsageError("no run index is here", where=self.connection.name, hint=hint)
@@ -107,13 +112,6 @@ class RunStore(RunQuery):
             problem = f"this database holds the runs of {store.root}"
             raise UsageError(problem, where=store.connection.name, hint=hint)
         return store
-
-    def _has_tables(self) -> bool:
-        query = "SELECT 1 FROM system.tables WHERE database = {name:String} AND name = 'origin'"
-        connection = self.connection
-        return connection.use_database() and bool(
-            connection.query(query, {"name": connection.database})
-        )
 
     def _read_origin(self) -> None:
         ((self.root, version, self.bucket_points),) = self.connection.query(

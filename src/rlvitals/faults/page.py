@@ -118,6 +118,12 @@ def page(scores: Scores) -> str:
     test, seen, live = scores.test, scores.seen, scores.live
     by_task, by_fault = scores.held_out.by_task.items(), scores.held_out.by_fault.items()
     markdown = table.format_markdown
+    lines = []
+    for fault in FAULTS:
+        if not fault.visible_in and not fault.changed_settings:
+            lines.append(f"- `{fault.name}`: {fault.about}")
+        elif fault.hidden_from_start and Onset.START in fault.onsets:
+            lines.append(f"- `{fault.name}` from the start: {fault.about}")
     sections = [
         head,
         f"### Test split\n\n{table.format_counts(test)}.\n\n{markdown(table.summary(test))}\n",
@@ -129,7 +135,7 @@ def page(scores: Scores) -> str:
         f"### By task\n\nTest and seen.\n\n{markdown(table.rows(by_task, 'task'))}\n",
         f"### By fault\n\nTest and seen.\n\n{markdown(table.rows(by_fault, 'fault'))}\n",
         f"### By rule\n\nAll runs.\n\n{markdown(table.rule_rows(scores.everything))}\n",
-        BLIND_SECTION.format(hidden=_list_hidden_faults()),
+        BLIND_SECTION.format(hidden="\n".join(lines)),
         f"### The faults\n\n{markdown(_fault_rows())}\n",
         f"### The tasks\n\n{markdown(_task_rows())}\n",
     ]
@@ -138,16 +144,6 @@ def page(scores: Scores) -> str:
 
 def _headline(score: Score) -> table.Lines:
     return table.summary(score)[:3] + table.summary(score)[-4:-2]
-
-
-def _list_hidden_faults() -> str:
-    lines = []
-    for fault in FAULTS:
-        if not fault.visible_in and not fault.changed_settings:
-            lines.append(f"- `{fault.name}`: {fault.about}")
-        elif fault.hidden_from_start and Onset.START in fault.onsets:
-            lines.append(f"- `{fault.name}` from the start: {fault.about}")
-    return "\n".join(lines)
 
 
 def _fault_rows() -> table.Lines:

@@ -73,7 +73,24 @@ def write(root: Path, jobs: int | str, page: Path, report: Callable[[str], None]
     """Score all worlds, and rewrite the section of the page and the file it is made of."""
     scored = diagnose_split(root, jobs, "all")
     readers = root / "readers.md"
-    text = _section(scored) + (f"\n{readers.read_text()}" if readers.exists() else "")
+    sections = [SECTION.format(counts=_count([run.labelled for run in scored[Column.LOG]]))]
+    for split_name, title in (
+        ("all", "All worlds"),
+        ("dev", "Dev"),
+        ("test", "Test"),
+        ("unseen", "Unseen"),
+    ):
+        runs = {
+            column: [r for r in scored[column] if split_name in {"all", r.labelled.run.split}]
+            for column in Column
+        }
+        rows = _summary({column: score(runs[column]) for column in Column})
+        count = _count([run.labelled for run in runs[Column.LOG]])
+        sections.append(f"### {title}\n\n{count}\n\n{table.format_markdown(rows)}\n")
+    for name in ("trainer", "world", "fault"):
+        rows = _rows(scored[Column.LOG], name)
+        sections.append(f"### By {name}, log alone\n\n{table.format_markdown(rows)}\n")
+    text = "\n".join(sections) + (f"\n{readers.read_text()}" if readers.exists() else "")
     (root / "section.md").write_text(text)
     page.write_text(replace_section(page.read_text(), text))
     report(f"{page}: {_count([run.labelled for run in scored[Column.LOG]])}")
@@ -126,27 +143,6 @@ def _count(runs: Sequence[LabelledRun]) -> str:
         f"{len(faults)} faults tried, {counts[Label.BENIGN]} benign mutations, "
         f"{counts[Label.OWN_FAILURE]} that failed on their own."
     )
-
-
-def _section(scored: Mapping[Column, Sequence[ScoredRun]]) -> str:
-    sections = [SECTION.format(counts=_count([run.labelled for run in scored[Column.LOG]]))]
-    for split_name, title in (
-        ("all", "All worlds"),
-        ("dev", "Dev"),
-        ("test", "Test"),
-        ("unseen", "Unseen"),
-    ):
-        runs = {
-            column: [r for r in scored[column] if split_name in {"all", r.labelled.run.split}]
-            for column in Column
-        }
-        rows = _summary({column: score(runs[column]) for column in Column})
-        count = _count([run.labelled for run in runs[Column.LOG]])
-        sections.append(f"### {title}\n\n{count}\n\n{table.format_markdown(rows)}\n")
-    for name in ("trainer", "world", "fault"):
-        rows = _rows(scored[Column.LOG], name)
-        sections.append(f"### By {name}, log alone\n\n{table.format_markdown(rows)}\n")
-    return "\n".join(sections)
 
 
 def _summary(scores: Mapping[Column, WorldScore]) -> table.Lines:

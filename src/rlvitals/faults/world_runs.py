@@ -117,11 +117,6 @@ class LabelledRun:
     label: Label
 
 
-def _half(world: str) -> str:
-    """Return `dev` or `test`, by the first byte of the SHA-256 of the world's name."""
-    return ("dev", "test")[hashlib.sha256(world.encode()).digest()[0] % 2]
-
-
 def read(root: Path, worlds_root: Path | None = None) -> tuple[WorldRun, ...]:
     """Read every recorded run, sorted by name. `worlds_root`: has `worlds.json`, if not `root`."""
     worlds = json.loads(((worlds_root or root) / "worlds.json").read_text())
@@ -155,7 +150,9 @@ def _run(row: dict[str, Any], label: dict[str, Any], world: dict[str, Any]) -> W
         paid=tuple(math.nan if value is None else value for value in label["paid"]),
         traits=frozenset(world["traits"]),
         random=world["random"],
-        split=world.get("split") or _half(row["world"]),
+        # Else by the first byte of the SHA-256 of the name.
+        split=world.get("split")
+        or ("dev", "test")[hashlib.sha256(row["world"].encode()).digest()[0] % 2],
     )
 
 

@@ -13,7 +13,15 @@ def missing_path(path: Path) -> UnreadableLog:
     # A URL, of whose slashes a path keeps one, or a name such as `comet:project`.
     trackers = "wandb|mlflow|hf|trackio|comet|neptune|aim|clearml"
     if re.fullmatch(rf"[a-z][a-z0-9+.-]+:/.*|({trackers}):.*", str(path)):
-        return _unread_address(re.sub(r"^([a-z0-9+.-]+):/(?!/)", r"\1://", str(path)))
+        address = re.sub(r"^([a-z0-9+.-]+):/(?!/)", r"\1://", str(path))
+        hint = "wandb:entity/project/run, mlflow:http://host:5000, hf:user/repo, ssh://host/path, "
+        hint += "s3://bucket/run, or a folder"
+        if re.match(r"((wandb|mlflow|hf):|(ssh|sftp|s3|gs|gcs|az|abfs)://).", address):
+            hint = "a folder; rlvitals diagnose and rlvitals export read addresses"
+        elif address.startswith("http"):
+            hint = "mlflow:URL for an MLflow server; "
+            hint += "wandb:entity/project with WANDB_BASE_URL for W&B's"
+        return UnreadableLog("no runs are read from this address here", where=address, hint=hint)
     missing = path
     while not os.path.lexists(missing.parent) and missing.parent != missing:
         missing = missing.parent
@@ -27,17 +35,6 @@ def missing_path(path: Path) -> UnreadableLog:
         )
     hint = nearest(missing.name, names) or _list_names(folder, missing.name, names)
     return UnreadableLog("this path does not exist", where=where, hint=hint)
-
-
-def _unread_address(address: str) -> UnreadableLog:
-    """Return the error for an address, with what to write in its place."""
-    hint = "wandb:entity/project/run, mlflow:http://host:5000, hf:user/repo, ssh://host/path, "
-    hint += "s3://bucket/run, or a folder"
-    if re.match(r"((wandb|mlflow|hf):|(ssh|sftp|s3|gs|gcs|az|abfs)://).", address):
-        hint = "a folder; rlvitals diagnose and rlvitals export read addresses"
-    elif address.startswith("http"):
-        hint = "mlflow:URL for an MLflow server; wandb:entity/project with WANDB_BASE_URL for W&B's"
-    return UnreadableLog("no runs are read from this address here", where=address, hint=hint)
 
 
 def _list_names(folder: Path, name: str, names: list[str]) -> str:

@@ -266,7 +266,15 @@ def _redact_list(name: str, values: Sequence[object], depth: int) -> list[object
     for value in values:
         argument = value if isinstance(value, str) else ""
         option, equals, assigned = argument.partition("=")
-        if clean and flag and not argument.startswith("--") and _is_value(flag, value):
+        if (
+            clean
+            and flag
+            and not argument.startswith("--")
+            and (
+                _is_secret(flag, value)
+                or (flag == "p" and isinstance(value, str) and kinds.is_drawn(value))
+            )
+        ):
             clean.append(REDACTED)
         elif equals and " " not in option and _is_secret(option.strip("-+"), assigned):
             clean.append(f"{option}={REDACTED}")
@@ -279,12 +287,6 @@ def _redact_list(name: str, values: Sequence[object], depth: int) -> list[object
         if clean[1:] or argument.startswith("-"):
             flag = argument.strip("-") if argument.startswith("-") and not equals else ""
     return clean
-
-
-def _is_value(flag: str, value: object) -> bool:
-    return _is_secret(flag, value) or (
-        flag == "p" and isinstance(value, str) and kinds.is_drawn(value)
-    )
 
 
 def _is_secret(name: str, value: object) -> bool:

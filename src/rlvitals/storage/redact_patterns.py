@@ -189,11 +189,6 @@ def strength(name: str) -> str:
         return "text"
     if ("connection", "string") in pairs or not CREDENTIAL_WORDS.isdisjoint(name_words):
         return "text"
-    return _weak_strength(name_words)
-
-
-def _weak_strength(name_words: list[str]) -> str:
-    # "hf_token_value" is a token's name.
     while len(name_words) > 1 and name_words[-1] in {"value", "text", "string", "id"}:
         name_words = name_words[:-1]
     *_, previous, last = ("", "", *name_words)

@@ -53,7 +53,10 @@ class RowFile:
                 data = layout.names + data
             written = self._file.write(data)
             if written != len(data):
-                self._truncate(written)
+                # A full disk may still have accepted a part of a row.
+                end = self._file.tell()
+                if end == os.fstat(self._file.fileno()).st_size:  # else others went on behind it
+                    self._file.truncate(end - written)
                 return False
         except (OSError, OverflowError, TypeError, ValueError, error):
             return False
@@ -63,12 +66,6 @@ class RowFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def _truncate(self, size: int) -> None:
-        """Remove the part of a row that a full disk still accepted. Raises OSError."""
-        end = self._file.tell()
-        if end == os.fstat(self._file.fileno()).st_size:  # else others went on behind it
-            self._file.truncate(end - size)
 
     def _add_layout(self, keys: tuple[str, ...]) -> _Layout:
         number, names = next(self._numbers), payloads.encode_json(self.rename(keys))

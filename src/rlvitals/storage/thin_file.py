@@ -42,16 +42,6 @@ def estimate(file: BlockFile, buckets: int) -> tuple[int, int]:
     Both are equal where thinning would leave more than half. Raises OSError, UnreadableLog.
     """
     size = sum(path.stat().st_size for path in file.paths)
-    content = _count_content(file)
-    after = content.media_bytes
-    for count in content.points.values():
-        after += 32 * min(count, POINTS_PER_BUCKET * buckets)  # step, time, place, value
-        after += TIER_BYTES_PER_BUCKET * min(count, buckets)
-    # Thinning that leaves more than half is not worth its points.
-    return size, after if after <= 0.5 * size else size
-
-
-def _count_content(file: BlockFile) -> _Content:
     content, start = _Content(), 0
     if file.packed is not None:
         with PackedFile(file.packed) as packed:
@@ -73,7 +63,12 @@ def _count_content(file: BlockFile) -> _Content:
                     content.points.update(dict.fromkeys(keys, item.header.rows))
                 elif item.offset >= start:
                     content.media_bytes += item.header.size
-    return content
+    after = content.media_bytes
+    for count in content.points.values():
+        after += 32 * min(count, POINTS_PER_BUCKET * buckets)  # step, time, place, value
+        after += TIER_BYTES_PER_BUCKET * min(count, buckets)
+    # Thinning that leaves more than half is not worth its points.
+    return size, after if after <= 0.5 * size else size
 
 
 def thin(path: Path, buckets: int) -> None:
@@ -96,7 +91,20 @@ def thin(path: Path, buckets: int) -> None:
                 temp_file.write(source.origin.frame() + frames.pack(Kind.END, b""))
                 temp_file.flush()
                 os.fsync(temp_file.fileno())
-            _compare(source, temp_path, columns)
+            # Read the written file as readers do.
+            with PackedFile(temp_path) as copy:
+                contents = [(frame.header.kind, frame.payload) for frame in copy.others]
+                alike = contents == [(frame.header.kind, frame.payload) for frame in source.others]
+                alike &= copy.origin == source.origin and not copy.damage
+                alike &= _list_keys(copy) == [column.tier.key for column in columns]
+                for column in columns:
+                    written = copy.placed_series(column.tier.key)
+                    alike &= written is not None and _to_bytes(*written) == _to_bytes(
+                        column.series, column.places
+                    )
+                    alike &= copy.tiers[column.tier.key].to_frame() == column.tier.to_frame()
+            if not alike:
+                raise NotThinnedError("what was written differs from it")
         temp_path.replace(path)
         sync(path.parent)
     except compacted.Damaged:
@@ -136,23 +144,6 @@ def _write_metric(
     target.writelines(compacted.block(chunk, number))
     target.write(tier.to_frame())
     return _Metric(stored, places, tier)
-
-
-def _compare(source: PackedFile, path: Path, columns: list[_Metric]) -> None:
-    """Read the written file as readers do, and compare. Raises OSError, NotThinnedError."""
-    with PackedFile(path) as copy:
-        contents = [(frame.header.kind, frame.payload) for frame in copy.others]
-        alike = contents == [(frame.header.kind, frame.payload) for frame in source.others]
-        alike &= copy.origin == source.origin and not copy.damage
-        alike &= _list_keys(copy) == [column.tier.key for column in columns]
-        for column in columns:
-            written = copy.placed_series(column.tier.key)
-            alike &= written is not None and _to_bytes(*written) == _to_bytes(
-                column.series, column.places
-            )
-            alike &= copy.tiers[column.tier.key].to_frame() == column.tier.to_frame()
-    if not alike:
-        raise NotThinnedError("what was written differs from it")
 
 
 def _to_bytes(series: Series, places: NDArray[np.int64]) -> tuple[bytes, ...]:

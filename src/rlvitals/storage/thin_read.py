@@ -212,15 +212,12 @@ class _RangePoints:
         self._attempts[-1].append(inside)
         self._count += len(inside)
         if self._count > MAX_WHOLE_POINTS:
-            self._thin()
-
-    def _thin(self) -> None:
-        self._thinner = Thinner()
-        for pieces in self._attempts:
-            self._thinner.begin_attempt()
-            for piece in pieces:
-                self._thinner.add(piece)
-        self._attempts = []
+            self._thinner = Thinner()
+            for pieces in self._attempts:
+                self._thinner.begin_attempt()
+                for piece in pieces:
+                    self._thinner.add(piece)
+            self._attempts = []
 
     def series(self) -> Series:
         if self._thinner is not None:

@@ -173,7 +173,13 @@ class Thinner:
 
     def _add_batch(self, series: Series) -> None:
         while self._settled + len(series) > MAX_THIN_POINTS * self._width:
-            self._double_width()
+            # Join adjacent buckets.
+            self._width *= 2
+            current = self._buckets
+            if current is not None:
+                even = len(current) - len(current) % 2
+                joined = current.select(slice(0, even, 2)).join(current.select(slice(1, even, 2)))
+                self._buckets = joined.append(current.select(slice(even, None)))
         width = self._width
         head = min(-self._settled % width, len(series))  # points that fill the last bucket
         split = len(series) - (len(series) - head) % width
@@ -189,16 +195,6 @@ class Thinner:
             current, open_bucket = current.select(slice(-1)), current.select(slice(-1, None))
             buckets = open_bucket.join(buckets)
         self._buckets = buckets if current is None else current.append(buckets)
-
-    def _double_width(self) -> None:
-        """Join adjacent buckets."""
-        self._width *= 2
-        current = self._buckets
-        if current is None:
-            return
-        even = len(current) - len(current) % 2
-        joined = current.select(slice(0, even, 2)).join(current.select(slice(1, even, 2)))
-        self._buckets = joined.append(current.select(slice(even, None)))
 
     def _reduce(self, series: Series, width: int) -> _Buckets:
         """Return the buckets of whole multiples of `width` points."""

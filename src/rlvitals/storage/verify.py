@@ -110,19 +110,16 @@ class _Check:
             self.damage.append(item)
         else:
             self.blocks += 1
-            self._frame(item)
-
-    def _frame(self, frame: Frame) -> None:
-        header, extent = frame.header, Damage(frame.offset, frame.end - frame.offset, "")
-        if header.kind in {Kind.SCALARS, Kind.PACKED}:
-            self.rows += header.rows
-            self._waiting.append((extent, header.table, header.columns, header.rows))
-        try:
-            self._parse(frame)
-        except ValueError as error:
-            self._add_damage(frame, f"a block that makes no sense: {error}")
-        except compacted.Damaged:
-            self._add_damage(frame, "its index does not match its columns")
+            header, extent = item.header, Damage(item.offset, item.end - item.offset, "")
+            if header.kind in {Kind.SCALARS, Kind.PACKED}:
+                self.rows += header.rows
+                self._waiting.append((extent, header.table, header.columns, header.rows))
+            try:
+                self._parse(item)
+            except ValueError as error:
+                self._add_damage(item, f"a block that makes no sense: {error}")
+            except compacted.Damaged:
+                self._add_damage(item, "its index does not match its columns")
 
     def _parse(self, frame: Frame) -> None:
         """Read a frame's content as a reader does. Raises ValueError, packed.Damaged."""

@@ -82,7 +82,22 @@ class WriteBuffer:
         self._blocks.append(_Block(chunks, size, kind, rows, table))
         self._grow(size)
         if kind != Kind.KEYS and not self._budget.fits(0):  # a key table goes with its rows
-            self._drop()
+            first = self._blocks.popleft() if self._is_partial else None
+            for kinds in DROP_ORDER:
+                if self._budget.fits(0):
+                    break
+                remaining: deque[_Block] = deque()
+                for block in self._blocks:
+                    # A full outbox is cut to 75 %, not again at every block.
+                    if block.kind in kinds and not self._budget.fits(0, 0.75):
+                        self._grow(-block.size)
+                        self.dropped[block.kind] += block.rows or 1
+                    else:
+                        remaining.append(block)
+                self._blocks = remaining
+            self._drop_tables()
+            if first is not None:
+                self._blocks.appendleft(first)
 
     def write(self) -> None:
         """Hand all of it to the system. OSError where it takes none."""
@@ -100,25 +115,6 @@ class WriteBuffer:
     def _grow(self, size: int) -> None:
         self._size += size
         self._budget.used += size
-
-    def _drop(self) -> None:
-        """Drop the oldest blocks of the least important kinds until the rest fits."""
-        first = self._blocks.popleft() if self._is_partial else None
-        for kinds in DROP_ORDER:
-            if self._budget.fits(0):
-                break
-            remaining: deque[_Block] = deque()
-            for block in self._blocks:
-                # A full outbox is cut to 75 %, not again at every block.
-                if block.kind in kinds and not self._budget.fits(0, 0.75):
-                    self._grow(-block.size)
-                    self.dropped[block.kind] += block.rows or 1
-                else:
-                    remaining.append(block)
-            self._blocks = remaining
-        self._drop_tables()
-        if first is not None:
-            self._blocks.appendleft(first)
 
     def _drop_tables(self) -> None:
         """Drop the key tables without rows; they are written again before the next rows."""

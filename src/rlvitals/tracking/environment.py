@@ -60,8 +60,12 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
     {variable: value}, seeds {name: number}, settings_hash (of the settings without secrets), job
     {scheduler, id, array_index, node, restarts} where a scheduler started the process.
     """
+    # A module that is run keeps its `-m`.
+    arguments = list(getattr(sys, "orig_argv", ())) or [sys.executable, *sys.argv]
     facts: dict[str, object] = {
-        "command": list(redact.command(_command())),
+        "command": list(
+            redact.command([Path(arguments[0]).name, *arguments[1:]] if arguments else [])
+        ),
         "directory": _directory(),
         "git": git(_program_folder()),
         "packages": packages(),
@@ -262,12 +266,6 @@ def _git(folder: Path, *arguments: str) -> str | None:
     if code and len(output) <= MAX_GIT_OUTPUT_BYTES:
         return None
     return output[:MAX_GIT_OUTPUT_BYTES].decode(errors="replace")
-
-
-def _command() -> list[str]:
-    """Return the arguments of the command; a module that is run keeps its `-m`."""
-    arguments = list(getattr(sys, "orig_argv", ())) or [sys.executable, *sys.argv]
-    return [Path(arguments[0]).name, *arguments[1:]] if arguments else []
 
 
 def _program_folder() -> Path:

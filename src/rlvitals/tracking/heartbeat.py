@@ -78,13 +78,16 @@ def read(path: Path) -> Beat | None:
     second, _, code = after_first.partition(b"\n")
     try:
         when, step, kills = first.split()
+        record = Fields(typed.load(second), path.name)
+        texts = ("host", "boot", "namespace", "born", "cgroup")
+        names = {name: record.take(name, typed.text, "") for name in texts}
         return Beat(
             typed.count(int(attempt)),
             typed.count(int(rank)),
             typed.moment(float(when)),
             None if step == b"-" else typed.integer(int(step)),
             None if kills == b"-" else typed.count(int(kills)),
-            _writer(Fields(typed.load(second), path.name)),
+            Writer(pid=record.take("pid", typed.count, 0), **names),
             code[0] if code else None,
         )
     except ValueError:
@@ -97,12 +100,6 @@ def read_or_skip(path: Path) -> Beat | None:
         return read(path)
     except OSError:
         return None
-
-
-def _writer(record: Fields) -> Writer:
-    texts = ("host", "boot", "namespace", "born", "cgroup")
-    names = {name: record.take(name, typed.text, "") for name in texts}
-    return Writer(pid=record.take("pid", typed.count, 0), **names)
 
 
 def exit_code_of(error: SystemExit) -> int:

@@ -34,7 +34,18 @@ def read_place(environ: Mapping[str, str]) -> Place:
         environ, ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
     )
     if in_ray and rank is None:
-        return _train_place()
+        # The trainer of a worker of Ray Train may set no variables.
+        try:
+            context = _train_context()
+            if context is None or context.get_world_size() <= 1:
+                return Place()
+            # Each start has another one.
+            group = sys.modules["ray"].util.get_current_placement_group()
+            launch = group.id.hex() if group is not None else ""
+            rank, size = context.get_world_rank(), context.get_world_size()
+            return Place(rank, size, launch, context.get_local_rank() == 0)
+        except Exception:  # noqa: BLE001 - another library's: the training goes on as a lone process
+            return Place()
     if rank is None or (world is not None and world <= 1):
         return Place()
     size = max(world or 1, rank + 1)
@@ -69,20 +80,6 @@ def ray_experiment() -> str:
         return str(context.get_experiment_name() or "") if context else ""
     except Exception:  # noqa: BLE001 - another library's, and a name only
         return ""
-
-
-def _train_place() -> Place:
-    """Return the rank of a worker of Ray Train, whose trainer may set no variables."""
-    try:
-        context = _train_context()
-        if context is None or context.get_world_size() <= 1:
-            return Place()
-        group = sys.modules["ray"].util.get_current_placement_group()  # each start has another one
-        launch = group.id.hex() if group is not None else ""
-        rank, size = context.get_world_rank(), context.get_world_size()
-        return Place(rank, size, launch, context.get_local_rank() == 0)
-    except Exception:  # noqa: BLE001 - another library's: the training goes on as a lone process
-        return Place()
 
 
 def _train_context() -> Any:  # noqa: ANN401 - Ray's

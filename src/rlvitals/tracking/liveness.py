@@ -99,20 +99,16 @@ def _cause(process: Process) -> str:
         kills = machine.kills(Path(process.cgroup))
         if kills is not None and kills > process.kills:
             return f"{OUT_OF_MEMORY_REASON}: its group's limit was reached"
-    if _is_in_kernel_log(process):
-        return f"{OUT_OF_MEMORY_REASON}, says the kernel's log"
-    return NO_END_REASON
-
-
-def _is_in_kernel_log(process: Process) -> bool:
-    """Return whether the kernel logged that it killed this process; False without access."""
+    # The kernel's log says which processes it killed; it is empty without access.
     beat_uptime = _since_boot(process.beat)
     matches = re.finditer(r"^\d+,\d+,(\d+),.*Killed process (\d+)\b", _kernel_log(), re.MULTILINE)
-    return any(
+    if any(
         int(match[2]) == process.pid
         and (beat_uptime is None or int(match[1]) / 1e6 > beat_uptime - LOST_SECONDS)
         for match in matches
-    )
+    ):
+        return f"{OUT_OF_MEMORY_REASON}, says the kernel's log"
+    return NO_END_REASON
 
 
 def _since_boot(moment: float) -> float | None:

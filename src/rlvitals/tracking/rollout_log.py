@@ -69,23 +69,20 @@ class RolloutLog:
         if not self._queue or not self._writing.acquire(timeout=10.0):
             return
         try:
-            self._write_queue()
+            while self._queue:
+                samples: list[Sample] = []
+                while self._queue and len(samples) < 64:  # a sample is read by unpacking its frame
+                    size, sample = self._queue.popleft()
+                    self._removed += size
+                    samples.append(sample)
+                try:
+                    self._write_frame(samples)
+                except Exception as error:  # noqa: BLE001 - the recorder counts and goes on
+                    reason = error.strerror if isinstance(error, OSError) else ""
+                    count = quantity(len(samples), "rollout")
+                    self._note(f"{count} not recorded: {reason or error_text(error)}")
         finally:
             self._writing.release()
-
-    def _write_queue(self) -> None:
-        while self._queue:
-            samples: list[Sample] = []
-            while self._queue and len(samples) < 64:  # a sample is read by unpacking its frame
-                size, sample = self._queue.popleft()
-                self._removed += size
-                samples.append(sample)
-            try:
-                self._write_frame(samples)
-            except Exception as error:  # noqa: BLE001 - the recorder counts and goes on
-                reason = error.strerror if isinstance(error, OSError) else ""
-                count = quantity(len(samples), "rollout")
-                self._note(f"{count} not recorded: {reason or error_text(error)}")
 
     def _write_frame(self, samples: Iterable[Sample]) -> None:
         lines = (json.dumps(_clean("", sample), ensure_ascii=False) for sample in samples)

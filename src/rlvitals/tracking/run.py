@@ -320,7 +320,13 @@ class Run(TrackerNames):
     def _safely(self, call: Callable[[], None]) -> None:
         """Run a call: the one place where the recorder promises not to raise."""
         if self._closed:
-            self._refuse()
+            if self._closed == FORKED_REASON and not self._is_fork_noted:
+                self._is_fork_noted = True
+                with suppress(OSError):
+                    Events(self.folder / EVENTS_FILE).append("note", text=FORKED_REASON, count=1)
+            self._notes.add(f"not recorded: {self._closed}")
+            if self._strict:
+                raise UsageError(f"nothing is recorded: {self._closed}", where=self.name)
             return
         try:
             call()
@@ -332,15 +338,6 @@ class Run(TrackerNames):
             if self._strict:
                 raise
             self._notes.add(f"not recorded: {error_text(error)}")
-
-    def _refuse(self) -> None:
-        if self._closed == FORKED_REASON and not self._is_fork_noted:
-            self._is_fork_noted = True
-            with suppress(OSError):
-                Events(self.folder / EVENTS_FILE).append("note", text=FORKED_REASON, count=1)
-        self._notes.add(f"not recorded: {self._closed}")
-        if self._strict:
-            raise UsageError(f"nothing is recorded: {self._closed}", where=self.name)
 
     def _wrong(self, text: str) -> None:
         if self._strict:

@@ -27,7 +27,18 @@ def begin(
     )
     run.at_finish(handle.end)
     if machine_seconds > 0:
-        _sample(run, pump, Sampler(machine_seconds, folder).start())
+        # The machine's measurements are logged with the newest row, and the remaining ones at the
+        # end.
+        sampler = Sampler(machine_seconds, folder).start()
+
+        def log_last(_: str) -> None:
+            sampler.stop()
+            pump.measure_machine = dict
+            if row := sampler.take():
+                run.log(run.step, row)
+
+        pump.measure_machine = sampler.take
+        run.at_finish(log_last)
     if learn:
         _start_facts(run)
 
@@ -38,7 +49,23 @@ def _start_facts(run: Run) -> None:
 
     def gather() -> None:
         hurry.wait(0.3)  # seconds that a start has to itself
-        _gather(run)
+        try:
+            facts = environment.gather(run.settings)
+            folder = RunFolder.open(run.folder)
+            if run.attempt == 1:
+                run_fields: dict[str, object] = {
+                    name: facts[name] for name in ("git", "host") if name in facts
+                }
+                if "command" in facts:
+                    run_fields["command"] = tuple(cast("list[str]", facts["command"]))
+                extra = {name: value for name, value in facts.items() if name not in run_fields}
+                folder.update(**run_fields, more={**folder.about.more, **extra})
+            elif changed := _changed_facts(folder.about, facts):
+                run.event("facts", None, **changed)
+                if "job" in changed:
+                    folder.update(more={**folder.about.more, "job": changed["job"]})
+        except Exception as error:  # noqa: BLE001 - a thread of the recorder: nothing is raised
+            run.note(f"facts not recorded: {type(error).__name__}: {error}")
 
     def finish(_: str) -> None:
         hurry.set()
@@ -49,41 +76,6 @@ def _start_facts(run: Run) -> None:
     thread = threading.Thread(target=gather, name="rlvitals-facts", daemon=True)
     thread.start()
     run.at_finish(finish)
-
-
-def _sample(run: Run, pump: WriterThread, sampler: Sampler) -> None:
-    """Log the machine's measurements with the newest row, and the remaining ones at the end."""
-
-    def log_last(_: str) -> None:
-        sampler.stop()
-        pump.measure_machine = dict
-        if row := sampler.take():
-            run.log(run.step, row)
-
-    pump.measure_machine = sampler.take
-    run.at_finish(log_last)
-
-
-def _gather(run: Run) -> None:
-    try:
-        facts = environment.gather(run.settings)
-        folder = RunFolder.open(run.folder)
-        if run.attempt == 1:
-            _write(folder, facts)
-        elif changed := _changed_facts(folder.about, facts):
-            run.event("facts", None, **changed)
-            if "job" in changed:
-                folder.update(more={**folder.about.more, "job": changed["job"]})
-    except Exception as error:  # noqa: BLE001 - a thread of the recorder: nothing is raised
-        run.note(f"facts not recorded: {type(error).__name__}: {error}")
-
-
-def _write(folder: RunFolder, facts: Mapping[str, object]) -> None:
-    run_fields = {name: facts[name] for name in ("git", "host") if name in facts}
-    if "command" in facts:
-        run_fields["command"] = tuple(cast("list[str]", facts["command"]))
-    extra = {name: value for name, value in facts.items() if name not in run_fields}
-    folder.update(**run_fields, more={**folder.about.more, **extra})
 
 
 def _changed_facts(info: About, facts: Mapping[str, object]) -> dict[str, object]:

@@ -80,7 +80,14 @@ class SinkWorker:
         try:
             call(self._writing)
         except Exception as error:  # noqa: BLE001 - a sink may raise anything: it is counted
-            self._fails(_format_error(error))
+            if isinstance(error, VitalsError):
+                text = "; ".join(filter(None, (error.problem, error.hint)))
+            else:
+                text = f"{type(error).__name__}: {error}"
+            text = harmless(redact.text(" ".join(text[: 20 * MAX_REASON_LETTERS].split())))
+            self._fails(
+                text if len(text) <= MAX_REASON_LETTERS else f"{text[:MAX_REASON_LETTERS]} ..."
+            )
 
     def _fails(self, reason: str, count: int = 1) -> None:
         self._notes.add(f"sink {self.name}: {reason}", count)
@@ -88,13 +95,3 @@ class SinkWorker:
             logger.warning("sink %s: %s", self.name, reason)
         self._failed += count
         self._last = reason
-
-
-def _format_error(error: Exception) -> str:
-    """Return an error as one line."""
-    if isinstance(error, VitalsError):
-        text = "; ".join(filter(None, (error.problem, error.hint)))
-    else:
-        text = f"{type(error).__name__}: {error}"
-    text = harmless(redact.text(" ".join(text[: 20 * MAX_REASON_LETTERS].split())))
-    return text if len(text) <= MAX_REASON_LETTERS else f"{text[:MAX_REASON_LETTERS]} ..."

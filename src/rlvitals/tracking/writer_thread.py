@@ -111,24 +111,28 @@ class WriterThread:
 
     def catch_up(self) -> None:
         """Let the thread process pending rows for a moment; without room, drop the newest rows."""
-        waiting, room = len(self.rows) + len(self.written), self._room_for_rows()
+        waiting = len(self.rows) + len(self.written)
+        # As many items of rows may wait as there is room for, were all as large as the newest.
+        newest = (self.rows or self.written)[-ROW_FIELDS:]
+        row = newest[2] if len(newest) == ROW_FIELDS else ()
+        size = len(row) if isinstance(row, bytes) else NUMBER_BYTES * len(row)  # type: ignore[arg-type]
+        room = ROW_FIELDS * max((self.budget.limit - self.budget.used) // (ROW_BYTES + size), 1)
         tried = self._tried <= waiting < self._tried + self.limit
         if self.alive and not self._is_blocked and not tried:
             if 2 * waiting > room:
                 self._wait_for_room(room)
             elif not self._writing_since:
-                self._wait_for_cycle(waiting)
+                self._tried = 0
+                self._awaited = True
+                self._orders.put(None)
+                # The further behind, the longer: the thread may be short of a processor.
+                if not self._room.acquire(
+                    timeout=min(0.005 * waiting / self.limit, MAX_CATCH_UP_SECONDS)
+                ):
+                    self._tried = waiting  # once more only after as many rows again
+                self._awaited = False
         if len(self.rows) + len(self.written) > room:
             self._drop_newest(room)
-
-    def _wait_for_cycle(self, waiting: int) -> None:
-        self._tried = 0
-        self._awaited = True
-        self._orders.put(None)
-        # The further behind, the longer: the thread may be short of a processor.
-        if not self._room.acquire(timeout=min(0.005 * waiting / self.limit, MAX_CATCH_UP_SECONDS)):
-            self._tried = waiting  # once more only after as many rows again
-        self._awaited = False
 
     def _wait_for_room(self, room: int) -> None:
         """Sleep, so that the thread has a processor: every caller, where many log."""
@@ -147,13 +151,6 @@ class WriterThread:
         start = self._writing_since
         # A write of 0.2 s: the disk is blocked, and callers do not wait.
         return bool(start) and time.monotonic() > start + 0.2
-
-    def _room_for_rows(self) -> int:
-        """Return how many items of rows may wait, were all as large as the newest."""
-        newest = (self.rows or self.written)[-ROW_FIELDS:]
-        row = newest[2] if len(newest) == ROW_FIELDS else ()
-        size = len(row) if isinstance(row, bytes) else NUMBER_BYTES * len(row)  # type: ignore[arg-type]
-        return ROW_FIELDS * max((self.budget.limit - self.budget.used) // (ROW_BYTES + size), 1)
 
     def _drop_newest(self, room: int) -> None:
         # Not waited for: a signal's handler may log while its thread is in here.
@@ -231,27 +228,39 @@ class WriterThread:
 
     def _run(self) -> None:
         try:
-            self._work()
+            status = None
+            deadline = looked = time.monotonic() + self._seconds
+            while status is None:
+                order = None
+                with suppress(Empty):
+                    order = self._orders.get(timeout=max(deadline - time.monotonic(), 0.0))
+                # Of rows that are logged while it writes.
+                deadline = time.monotonic() + self._seconds
+                if order is None or order.all_sinks or time.monotonic() >= looked:
+                    for chore in list(self.chores):
+                        self._safely(chore)
+                    looked = deadline
+                self._safely(self._cycle)
+                if order is not None:
+                    status = order.status
+                    if order.status is not None:
+                        self._safely(partial(self._close, order.status))
+                        self._ended = True  # before the caller goes on, who may ask for more
+                    elif order.all_sinks:
+                        for outlet in self._outlets:
+                            outlet.flush()
+                        # Nothing is pending and nothing was lost since the last call.
+                        new_losses, self._lost_before = (
+                            self.losses.total - self._lost_before,
+                            self.losses.total,
+                        )
+                        failed, self._failed = self._failed, False
+                        is_complete = not (new_losses or failed or self._native.pending)
+                        order.written.append(is_complete)
+                    order.lock.release()
+                self.spent = time.thread_time()
         finally:
             self._ended = True
-
-    def _work(self) -> None:
-        status = None
-        deadline = looked = time.monotonic() + self._seconds
-        while status is None:
-            order = None
-            with suppress(Empty):
-                order = self._orders.get(timeout=max(deadline - time.monotonic(), 0.0))
-            deadline = time.monotonic() + self._seconds  # of rows that are logged while it writes
-            if order is None or order.all_sinks or time.monotonic() >= looked:
-                for chore in list(self.chores):
-                    self._safely(chore)
-                looked = deadline
-            self._safely(self._cycle)
-            if order is not None:
-                status = order.status
-                self._answer(order)
-            self.spent = time.thread_time()
 
     def _safely(self, call: Callable[[], object]) -> None:
         try:
@@ -270,20 +279,6 @@ class WriterThread:
         finally:
             self._stuck = False
 
-    def _answer(self, order: _Order) -> None:
-        if order.status is not None:
-            self._safely(partial(self._close, order.status))
-            self._ended = True  # before the caller goes on, who may ask for more
-        elif order.all_sinks:
-            for outlet in self._outlets:
-                outlet.flush()
-            # Nothing is pending and nothing was lost since the last call.
-            new_losses, self._lost_before = self.losses.total - self._lost_before, self.losses.total
-            failed, self._failed = self._failed, False
-            is_complete = not (new_losses or failed or self._native.pending)
-            order.written.append(is_complete)
-        order.lock.release()
-
     def _take(self) -> None:
         """Pass all logged data to the sinks, in chunks of rows."""
         self.gather()
@@ -301,7 +296,15 @@ class WriterThread:
             if (flat or written) and is_first:
                 self._add_machine_row(flat, flat or written)
             is_first = False
-            self._lay_out(flat, written)
+            self._latest.keep_flat(written)
+            if self._outlets:
+                for rows in self._batcher.rows(written, gently=not self._awaited):
+                    self._others_do(partial(_scalars, rows), _size(rows), len(rows))
+            for rows in self._batcher.rows(flat, gently=not self._awaited):
+                self._latest.keep(rows)
+                self._native_does(partial(_scalars, rows))
+                self._others_do(partial(_scalars, rows), _size(rows), len(rows))
+            self._latest.taken = ()
             if remaining > 0:
                 self._write()
         for _ in range(len(self.messages)):
@@ -309,18 +312,6 @@ class WriterThread:
             self.budget.used -= size
             self._native_does(message)
             self._others_do(message, size)
-
-    def _lay_out(self, flat: list[object], written: list[object]) -> None:
-        """Pass rows to the sinks; the native sink has the `written` ones already."""
-        self._latest.keep_flat(written)
-        if self._outlets:
-            for rows in self._batcher.rows(written, gently=not self._awaited):
-                self._others_do(partial(_scalars, rows), _size(rows), len(rows))
-        for rows in self._batcher.rows(flat, gently=not self._awaited):
-            self._latest.keep(rows)
-            self._native_does(partial(_scalars, rows))
-            self._others_do(partial(_scalars, rows), _size(rows), len(rows))
-        self._latest.taken = ()
 
     def _add_machine_row(self, flat: list[object], logged: list[object]) -> None:
         """Add a row with the machine's measurements at the last step."""

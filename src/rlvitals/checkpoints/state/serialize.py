@@ -103,14 +103,15 @@ class TreeWriter:
             kind = "set" if isinstance(value, set) else "frozenset"
             return {kind: self._items(sorted(value, key=repr))}
         if isinstance(value, Mapping):
-            return {"dict": self._pairs(value)}
+            return {
+                "dict": [
+                    [self.node(key), self.named_node(str(key), item)] for key, item in value.items()
+                ]
+            }
         return self._object(value)
 
     def _items(self, values: Any) -> list[Node]:  # noqa: ANN401 - any iterable
         return [self.named_node(str(i), item) for i, item in enumerate(values)]
-
-    def _pairs(self, values: Mapping[Any, Any]) -> list[list[Node]]:
-        return [[self.node(key), self.named_node(str(key), item)] for key, item in values.items()]
 
     def _object(self, value: Any) -> Node:  # noqa: ANN401 - any object
         if (state := _generator_state(value)) is not None:

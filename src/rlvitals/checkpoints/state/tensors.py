@@ -94,7 +94,18 @@ class TensorWriter:
             or tensor.device.type == "meta"
         ):
             raise Unsupported(f"{name}, {tensor.layout}, on {tensor.device}")
-        self.tensors[number] = RawArray(name, tuple(tensor.shape), self._flat(tensor, torch))
+        cuda = tensor.device.type == "cuda"
+        if self._buffers is None:
+            contiguous = tensor.cpu().contiguous()
+        else:
+            size = tensor.numel() * tensor.element_size()
+            memory = torch.from_numpy(self._buffers.take(size, pinned=cuda))
+            contiguous = memory.view(tensor.dtype).reshape(tensor.shape)
+            contiguous.copy_(tensor, non_blocking=cuda)
+            if cuda:
+                self._devices.add(tensor.device)
+        flat: Bytes = contiguous.reshape(-1).view(torch.uint8).numpy()
+        self.tensors[number] = RawArray(name, tuple(tensor.shape), flat)
         return node
 
     def settle(self) -> None:
@@ -116,21 +127,6 @@ class TensorWriter:
             for name, arrays in files.items()
             if arrays
         }
-
-    def _flat(self, tensor: Any, torch: Any) -> Bytes:  # noqa: ANN401 - torch is optional
-        """Return the bytes of a strided tensor, [bytes], on the CPU."""
-        cuda = tensor.device.type == "cuda"
-        if self._buffers is None:
-            contiguous = tensor.cpu().contiguous()
-        else:
-            size = tensor.numel() * tensor.element_size()
-            memory = torch.from_numpy(self._buffers.take(size, pinned=cuda))
-            contiguous = memory.view(tensor.dtype).reshape(tensor.shape)
-            contiguous.copy_(tensor, non_blocking=cuda)
-            if cuda:
-                self._devices.add(tensor.device)
-        flat: Bytes = contiguous.reshape(-1).view(torch.uint8).numpy()
-        return flat
 
 
 class TensorReader:

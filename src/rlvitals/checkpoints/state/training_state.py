@@ -58,7 +58,16 @@ class State:
             into.reset()
         writer = TreeWriter(TensorWriter(into))
         tree = {name: writer.named_node(name, value) for name, value in self.parts.items()}
-        tree[GENERATORS_KEY] = writer.node(_get_generators())
+        states: dict[str, object] = {
+            "python": random.getstate(),
+            "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 - libraries use it
+        }
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            states["torch"] = torch.get_rng_state()
+            if torch.cuda.is_available() and torch.cuda.is_initialized():
+                states["cuda"] = torch.cuda.get_rng_state_all()
+        tree[GENERATORS_KEY] = writer.node(states)
         writer.blobs.settle()
         self.not_saved = tuple(writer.lost)
         return StateCopy(tree, writer.blobs, self.not_saved)
@@ -94,7 +103,16 @@ class State:
         for name in self.parts:
             self.parts[name] = reader.named_value(name, tree[name], self.parts[name])
         if streams:
-            _set_generators(reader.value(tree[GENERATORS_KEY]))
+            states = reader.value(tree[GENERATORS_KEY])
+            random.setstate(states["python"])
+            np.random.set_state(states["numpy"])  # noqa: NPY002 - libraries use it
+            if "torch" in states:
+                import torch  # noqa: PLC0415 - only where it was used
+
+                torch.set_rng_state(states["torch"])
+                if "cuda" in states and torch.cuda.is_available():
+                    # As many as this machine has: nobody draws from the others' streams.
+                    torch.cuda.set_rng_state_all(states["cuda"][: torch.cuda.device_count()])
         # Only the first few are named: a C engine has hundreds of parts.
         unsaved = tree.get(NOT_SAVED_KEY, ())
         sentences = tuple(f"{name} was not saved" for name in unsaved[:3])
@@ -131,28 +149,3 @@ class StateCopy:
 def rank_folder(folder: Path, rank: int, processes: int) -> Path:
     """Return the folder in a checkpoint for the state of one process."""
     return folder / f"{RANK_PREFIX}{rank}" if processes > 1 else folder
-
-
-def _get_generators() -> dict[str, object]:
-    states: dict[str, object] = {
-        "python": random.getstate(),
-        "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 - libraries use it
-    }
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        states["torch"] = torch.get_rng_state()
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
-            states["cuda"] = torch.cuda.get_rng_state_all()
-    return states
-
-
-def _set_generators(states: Mapping[str, Any]) -> None:
-    random.setstate(states["python"])
-    np.random.set_state(states["numpy"])  # noqa: NPY002 - libraries use it
-    if "torch" in states:
-        import torch  # noqa: PLC0415 - only where it was used
-
-        torch.set_rng_state(states["torch"])
-        if "cuda" in states and torch.cuda.is_available():
-            # As many as this machine has: the others' streams have nobody to draw from them.
-            torch.cuda.set_rng_state_all(states["cuda"][: torch.cuda.device_count()])

@@ -158,37 +158,36 @@ class Backup:
         last = False
         while not last:
             last = self._stop_event.is_set()
-            self._sync(last=last)
+            self._current = result = SyncResult(self._remote.name)
+            try:
+                sync_once(
+                    self._folder,
+                    self._remote,
+                    keep_all=self._keep_all,
+                    patience=self._patience,
+                    result=result,
+                )
+            except CopyStopped:
+                self._say(f"backup stopped; what is at {self._remote.name} is whole")
+            except UnreadableLog as error:
+                if last:
+                    self._say(f"nothing was backed up: {error.problem}")
+            except Exception as error:  # noqa: BLE001 - training continues without its backup
+                problem = getattr(error, "problem", str(error))
+                outlook = (
+                    self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
+                )
+                self._say(f"{problem} ({self._remote.name}); {outlook}")
+            else:
+                self.last = result
+                for text in (*result.failed, result.sentence):
+                    self._say(text)
+            finally:
+                self._complete_names = (
+                    self._complete_names if result.complete is None else result.complete
+                )
             if not last:
                 self._stop_event.wait(self._every)
-
-    def _sync(self, *, last: bool) -> None:
-        self._current = result = SyncResult(self._remote.name)
-        try:
-            sync_once(
-                self._folder,
-                self._remote,
-                keep_all=self._keep_all,
-                patience=self._patience,
-                result=result,
-            )
-        except CopyStopped:
-            self._say(f"backup stopped; what is at {self._remote.name} is whole")
-        except UnreadableLog as error:
-            if last:
-                self._say(f"nothing was backed up: {error.problem}")
-        except Exception as error:  # noqa: BLE001 - training continues without its backup
-            problem = getattr(error, "problem", str(error))
-            outlook = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
-            self._say(f"{problem} ({self._remote.name}); {outlook}")
-        else:
-            self.last = result
-            for text in (*result.failed, result.sentence):
-                self._say(text)
-        finally:
-            self._complete_names = (
-                self._complete_names if result.complete is None else result.complete
-            )
 
     def _missing(self) -> str:
         """Return a sentence that names what is not at the target at the end."""

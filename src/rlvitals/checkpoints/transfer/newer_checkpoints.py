@@ -25,7 +25,13 @@ def fetch_newer(
     newer ones that cannot be fetched, or that a start at step 0 (`fresh`) would replace; and where
     it cannot be read or is another run's and the folder has no checkpoint.
     """
-    patience, local = RetryPolicy(), _list_local(folder)
+    local = {}
+    for path in naming.find_checkpoints(folder).values():
+        try:
+            local[path.name] = manifests.read(path)
+        except BadCheckpoint:
+            continue
+    patience = RetryPolicy()
     try:
         remote = open_url(url, {})
         by_age = _list_bucket(remote, run_id, patience)
@@ -46,16 +52,6 @@ def fetch_newer(
             raise CannotResume(problem, where=remote.name, hint=hint)
         _fetch_all(folder, remote, by_age, local, tell, patience)
     return sequence, max(each.manifest.attempt for each in by_age)
-
-
-def _list_local(folder: Path) -> dict[str, Manifest]:
-    manifests_by_name = {}
-    for path in naming.find_checkpoints(folder).values():
-        try:
-            manifests_by_name[path.name] = manifests.read(path)
-        except BadCheckpoint:
-            continue
-    return manifests_by_name
 
 
 def _list_bucket(remote: RemoteFiles, run_id: str, patience: RetryPolicy) -> list[RemoteCheckpoint]:

@@ -73,7 +73,16 @@ def unbundle(
         target = folder or Path(header.name)
         _check_target(target, force=force)
         _check_size(header, archive, target, ratio)
-        return _unpack(stream, header, target)
+        with open_work_folder(target, "unbundling", go_on=False) as work_folder:
+            _write_files(stream, header, LocalFolder(work_folder))
+            aside = put_in_place(work_folder, target)
+        tops = {
+            path.split("/", 1)[0] for path in header.files if path.endswith(f"/{MANIFEST_FILE}")
+        }
+        steps = sorted(
+            int(match[1]) for top in tops if (match := naming.CHECKPOINT_NAME.fullmatch(top))
+        )
+        return Unbundled(target, len(header.files), header.size, tuple(steps), aside)
     except (ArchiveRefused, SourceChanged) as error:
         raise UnreadableLog(f"the archive is refused: {error}", where=str(archive)) from None
     except ARCHIVE_ERRORS as error:
@@ -154,17 +163,6 @@ def _check_size(header: _Header, archive: Path, target: Path, ratio: float) -> N
     if free_bytes is not None and free_bytes < needed_bytes:
         problem = byte_text.format_no_room(needed_bytes, free_bytes)
         raise VitalsError(problem, where=str(target), hint="name a folder on another disk with -o")
-
-
-def _unpack(stream: Iterator[Member], header: _Header, target: Path) -> Unbundled:
-    with open_work_folder(target, "unbundling", go_on=False) as work_folder:
-        _write_files(stream, header, LocalFolder(work_folder))
-        aside = put_in_place(work_folder, target)
-    tops = {path.split("/", 1)[0] for path in header.files if path.endswith(f"/{MANIFEST_FILE}")}
-    steps = sorted(
-        int(match[1]) for top in tops if (match := naming.CHECKPOINT_NAME.fullmatch(top))
-    )
-    return Unbundled(target, len(header.files), header.size, tuple(steps), aside)
 
 
 def _write_files(stream: Iterator[Member], header: _Header, work_folder: LocalFolder) -> None:

@@ -49,7 +49,14 @@ class Tables:
 
     def scalars(self, rows: Rows) -> None:
         """Write rows of one kind into their file."""
-        kind = self._kind(rows.keys)
+        keys = rows.keys
+        if set(keys) <= set(self._declared):
+            keys = self._declared
+        names = frozenset(keys)
+        if names not in self._kinds:
+            self._room()
+            self._kinds[names] = self._open_kind(keys)
+        kind = self._kinds[names]
         rows = kind.thinning.keep(rows)
         columns = {key: i for i, key in enumerate(rows.keys)}
         order = [columns.get(key, -1) for key in kind.keys]
@@ -100,15 +107,6 @@ class Tables:
         finally:
             for file in (*(kind.file for kind in self._kinds.values()), *self._tables.values()):
                 file.close()
-
-    def _kind(self, keys: tuple[str, ...]) -> _Kind:
-        if set(keys) <= set(self._declared):
-            keys = self._declared
-        names = frozenset(keys)
-        if names not in self._kinds:
-            self._room()
-            self._kinds[names] = self._open_kind(keys)
-        return self._kinds[names]
 
     def _open_kind(self, keys: tuple[str, ...]) -> _Kind:
         """Continue a file that has this header, or begin a new one."""

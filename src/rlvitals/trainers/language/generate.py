@@ -113,7 +113,13 @@ def _answers(
             )
     finally:
         policy.model.generation_config = original_config
-    ids = [_cut_at_end(completion, ends) for completion in tokens[:, length:].tolist()]
+    # Cut ids after the first that ends a completion.
+    ids = [
+        next(
+            (completion[: i + 1] for i, token in enumerate(completion) if token in ends), completion
+        )
+        for completion in tokens[:, length:].tolist()
+    ]
     texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
     talks = is_conversational({"prompt": rows[0]["prompt"]})
     completions = [[{"role": "assistant", "content": text}] for text in texts] if talks else texts
@@ -133,8 +139,3 @@ def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None)
         conversation=list(prompts), add_generation_prompt=True, tokenize=True, return_dict=True,
         return_tensors="pt", **how,
     )  # fmt: skip
-
-
-def _cut_at_end(ids: list[int], ends: Sequence[int]) -> list[int]:
-    """Cut ids after the first that ends a completion."""
-    return next((ids[: i + 1] for i, token in enumerate(ids) if token in ends), ids)

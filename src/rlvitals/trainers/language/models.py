@@ -112,7 +112,22 @@ def load(
             model = model.to(dtype(config))
     else:
         model, processor = _load_remote(config)
-    _set_special_tokens(model, processor)
+    # Completions can end and be padded, in the tokenizer and in generation alike.
+    tokenizer = tokenizer_of(processor)
+    tokenizer.padding_side = "left"
+    if tokenizer.eos_token is None:
+        raise VitalsError(
+            "the tokenizer has no token that ends a text: no completion would end",
+            where=MODEL_SETTING,
+            hint="set eos_token in the model's tokenizer_config.json",
+        )
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    generation = model.generation_config
+    if generation.pad_token_id is None:
+        generation.pad_token_id = tokenizer.pad_token_id
+    if generation.eos_token_id is None:
+        generation.eos_token_id = tokenizer.eos_token_id
     vision = tokenizer_of(processor) is not processor
     if vision:
         give_template(processor, tell)
@@ -187,7 +202,14 @@ def _explain_errors(name: str) -> Iterator[None]:
             hint = "install it beside transformers; tiny-vlm needs nothing more"
             if "torchvision" in message.lower():
                 hint = processors.install(processors.TORCHVISION)
-            raise VitalsError(_needs(message), where=location, hint=hint) from error
+            match = re.search(r"(\w+) requires the (\w+) library", message)
+            raise VitalsError(
+                f"its {match[1]} needs {match[2].lower()}, which is not installed"
+                if match
+                else _first(message),
+                where=location,
+                hint=hint,
+            ) from error
         names = ", ".join((*tiny.TINY_MODELS, *MODEL_ALIASES))
         hint = next(text for key, text in HUB_HINTS if key in message)
         raise VitalsError(
@@ -200,35 +222,6 @@ def _explain_errors(name: str) -> Iterator[None]:
 
 def _first(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "no reason is given")
-
-
-def _needs(text: str) -> str:
-    """Return which part of a model needs which package."""
-    match = re.search(r"(\w+) requires the (\w+) library", text)
-    return (
-        f"its {match[1]} needs {match[2].lower()}, which is not installed"
-        if match
-        else _first(text)
-    )
-
-
-def _set_special_tokens(model: Any, processor: Any) -> None:
-    """See that completions can end and be padded, in the tokenizer and in generation alike."""
-    tokenizer = tokenizer_of(processor)
-    tokenizer.padding_side = "left"
-    if tokenizer.eos_token is None:
-        raise VitalsError(
-            "the tokenizer has no token that ends a text: no completion would end",
-            where=MODEL_SETTING,
-            hint="set eos_token in the model's tokenizer_config.json",
-        )
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    generation = model.generation_config
-    if generation.pad_token_id is None:
-        generation.pad_token_id = tokenizer.pad_token_id
-    if generation.eos_token_id is None:
-        generation.eos_token_id = tokenizer.eos_token_id
 
 
 def give_template(processor: Any, tell: Callable[[str], None]) -> None:

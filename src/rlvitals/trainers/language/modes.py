@@ -50,23 +50,19 @@ class ModesTrainer(GRPOTrainer):
         self._on_batch = on_batch
         self._paid: Any = None  # [all samples, functions]: the last generation's rewards
         super().__init__(*args, **options)
-        self._compared = self._column(correctness)
-        self._check()
-
-    def _column(self, correctness: str) -> int | None:
-        """Return which reward is compared with the threshold; None: the total."""
+        # Which reward is compared with the threshold; None: the total.
         if self._mode == GRPO_MODE or self._signal.threshold_on == "total":
-            return None
-        names = list(self.reward_func_names)
-        if correctness not in names:
-            raise UsageError(
-                f"{self._mode} compares {correctness!r} with the threshold, and nothing pays that",
-                where="rewards.correctness",
-                hint=f"one of {', '.join(names)}, or --threshold-on total",
-            )
-        return names.index(correctness)
-
-    def _check(self) -> None:
+            self._compared = None
+        else:
+            names = list(self.reward_func_names)
+            if correctness not in names:
+                raise UsageError(
+                    f"{self._mode} compares {correctness!r} with the threshold, "
+                    "and nothing pays that",
+                    where="rewards.correctness",
+                    hint=f"one of {', '.join(names)}, or --threshold-on total",
+                )
+            self._compared = names.index(correctness)
         only_kept = (
             self._mode in (sample_weights.PSR, sample_weights.NSR)
             and self._signal.normalise == "kept"

@@ -69,7 +69,19 @@ class Chunks:
 
     def length(self) -> int:
         """Return the steps of the next rollout: a chunk is cut into rollouts of one length."""
-        self._begin()
+        counters = self._ppo.counters
+        if counters.chunk.number == 0 or self.is_complete:
+            number = max(counters.chunk.number, counters.steps // self._size) + 1
+            counters.chunk = type(counters.chunk)(number, counters.steps)
+        if self._file is None:
+            self._file = LogFile(self._folder / self._name(), encoding="utf-8")
+            self._file.setFormatter(logging.Formatter(LOG_FORMAT))
+            self._log.addHandler(self._file)
+            self._say("running")
+            self._log.info(
+                "[chunk] %d/%d from step %d to %d", counters.chunk.number, self.count,
+                counters.steps, self._goal(),
+            )  # fmt: skip
         envs = self._ppo.envs.count
         steps_left = math.ceil((self._goal() - self._ppo.global_step) / envs)
         return math.ceil(steps_left / math.ceil(steps_left / self._ppo.config.rollout_length))
@@ -99,25 +111,13 @@ class Chunks:
         if self._file is not None:
             self._say(status)
             self._log.info("[chunk] %d/%d %s", self._ppo.counters.chunk.number, self.count, status)
-            self._close()
+            if self._file is not None:
+                self._log.removeHandler(self._file)
+                self._file.close()
+                self._file = None
 
     def _goal(self) -> int:
         return min(self._ppo.counters.chunk.number * self._size, self._ppo.total_steps)
-
-    def _begin(self) -> None:
-        counters = self._ppo.counters
-        if counters.chunk.number == 0 or self.is_complete:
-            number = max(counters.chunk.number, counters.steps // self._size) + 1
-            counters.chunk = type(counters.chunk)(number, counters.steps)
-        if self._file is None:
-            self._file = LogFile(self._folder / self._name(), encoding="utf-8")
-            self._file.setFormatter(logging.Formatter(LOG_FORMAT))
-            self._log.addHandler(self._file)
-            self._say("running")
-            self._log.info(
-                "[chunk] %d/%d from step %d to %d", counters.chunk.number, self.count,
-                counters.steps, self._goal(),
-            )  # fmt: skip
 
     def _name(self) -> str:
         return f"chunk_{self._ppo.counters.chunk.number}.log"
@@ -157,9 +157,3 @@ class Chunks:
             logits = networks.mask_logits(frozen.actor(obs), masks)
             shares = torch.softmax(logits, -1).mean(0)
         return f" warm={format_shares(shares.tolist())}"
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._log.removeHandler(self._file)
-            self._file.close()
-            self._file = None

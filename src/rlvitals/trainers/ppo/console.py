@@ -56,9 +56,19 @@ class Bar:
         if not self.drawn:
             return
         if self._progress is None:
-            self._begin(step)
+            from rich import progress  # noqa: PLC0415 - only in a terminal
+            from rich.console import Console  # noqa: PLC0415
+
+            self._progress = progress.Progress(
+                progress.BarColumn(bar_width=20), progress.TaskProgressColumn(),
+                progress.MofNCompleteColumn(), progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.fields[said]}", style="dim"),
+                console=Console(file=sys.stdout), refresh_per_second=4, transient=True,
+            )  # fmt: skip
+            self._task = self._progress.add_task("", total=self._total, completed=step, said="")
+            self._progress.start()
         texts = [text.format(metrics[name]) for name, text in BAR_METRICS if name in metrics]
-        self._progress.update(  # type: ignore[union-attr]
+        self._progress.update(
             self._task, completed=min(step, self._total), said="  ".join(texts[:3])
         )
 
@@ -74,19 +84,6 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
-
-    def _begin(self, step: int) -> None:
-        from rich import progress  # noqa: PLC0415 - only in a terminal
-        from rich.console import Console  # noqa: PLC0415
-
-        self._progress = progress.Progress(
-            progress.BarColumn(bar_width=20), progress.TaskProgressColumn(),
-            progress.MofNCompleteColumn(), progress.TimeRemainingColumn(),
-            progress.TextColumn("{task.fields[said]}", style="dim"),
-            console=Console(file=sys.stdout), refresh_per_second=4, transient=True,
-        )  # fmt: skip
-        self._task = self._progress.add_task("", total=self._total, completed=step, said="")
-        self._progress.start()
 
 
 class Console(logging.Handler):

@@ -53,7 +53,15 @@ def collect(  # noqa: PLR0913 - what is collected, each by its name
     """
     rng = np.random.default_rng(seed)
     batches = [
-        _collect_policy(_scale_load(config, load), name, steps, envs, rng)
+        _collect_policy(
+            replace(config, qps=config.qps * load)
+            if config.qps
+            else replace(config, load=config.load * load),
+            name,
+            steps,
+            envs,
+            rng,
+        )
         for name in policies
         for load in loads
     ]
@@ -64,12 +72,6 @@ def collect(  # noqa: PLR0913 - what is collected, each by its name
         np.repeat(labels, [len(actions) for _, actions in batches]),
         tuple(policies),
     )
-
-
-def _scale_load(config: ClusterConfig, factor: float) -> ClusterConfig:
-    if config.qps:
-        return replace(config, qps=config.qps * factor)
-    return replace(config, load=config.load * factor)
 
 
 def _collect_policy(

@@ -23,12 +23,6 @@ class Events:
 
     def after(self, rollout: Rollout, metrics: Mapping[str, float]) -> None:
         """Look at an update."""
-        self._pulses()
-        self._adjustments(metrics)
-        self._tail(metrics)
-        self._histograms(rollout)
-
-    def _pulses(self) -> None:
         pulses = getattr(self._ppo.temperature, "pulses", None)
         while pulses:
             pulse = pulses.popleft()
@@ -38,6 +32,22 @@ class Events:
                 level=pulse.level,
             )  # fmt: skip
             self._log.debug("[PPO:temperature] pulse at decision %d by %s", pulse.step, pulse.cause)
+        self._adjustments(metrics)
+        slow = telemetry.is_slow(metrics, self._config)
+        if slow and not self._slow:
+            limit = self._config.tail_latency_tracking.alert_threshold_p99
+            worst = metrics["latency_p99"]
+            self._recorder.event("tail_latency", self._ppo.global_step, p99=worst, threshold=limit)
+            self._log.warning("[PPO:tail] p99 latency %.2f s is above %.2f s", worst, limit)
+        self._slow = slow
+        envs, step = self._ppo.envs, self._ppo.global_step
+        is_tracked = self._config.advanced_metrics.track_action_distribution
+        if envs.continuous or not is_tracked or step < self._next:
+            return
+        # About 200 histograms of each action in a run.
+        self._next = step + self._ppo.total_steps / 200
+        for i, shares in enumerate(telemetry.shares_by_environment(rollout, envs.actions).T):
+            self._recorder.log_histogram(step, f"Actions/replica_{i}", shares)
 
     def _adjustments(self, metrics: Mapping[str, float]) -> None:
         """Record each change of learning rate and minibatch caused by a spike or its end."""
@@ -62,22 +72,3 @@ class Events:
             "[PPO:adjust] step=%d %s gnorm=%.3f (usually %.3f): lr x%.3f mb=%d", step, cause,
             metrics["pg_grad_norm"], metrics["grad_norm_usual"], *current,
         )  # fmt: skip
-
-    def _tail(self, metrics: Mapping[str, float]) -> None:
-        slow = telemetry.is_slow(metrics, self._config)
-        if slow and not self._slow:
-            limit = self._config.tail_latency_tracking.alert_threshold_p99
-            worst = metrics["latency_p99"]
-            self._recorder.event("tail_latency", self._ppo.global_step, p99=worst, threshold=limit)
-            self._log.warning("[PPO:tail] p99 latency %.2f s is above %.2f s", worst, limit)
-        self._slow = slow
-
-    def _histograms(self, rollout: Rollout) -> None:
-        envs, step = self._ppo.envs, self._ppo.global_step
-        is_tracked = self._config.advanced_metrics.track_action_distribution
-        if envs.continuous or not is_tracked or step < self._next:
-            return
-        # About 200 histograms of each action in a run.
-        self._next = step + self._ppo.total_steps / 200
-        for i, shares in enumerate(telemetry.shares_by_environment(rollout, envs.actions).T):
-            self._recorder.log_histogram(step, f"Actions/replica_{i}", shares)

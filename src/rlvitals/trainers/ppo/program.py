@@ -85,7 +85,24 @@ class Training(Harness):
         resumed = self._resume()
         if not resumed or self.config.warm_start.force_warmstart:
             self._warm_start()
-        self._warm_up()
+        config = self.config.statistics_stabilization
+        for progress in normaliser_warmup.warm_up(self.ppo, config):
+            self._log_warmup(
+                f"step={progress.step}/{progress.steps} - collecting baseline statistics"
+            )
+            if progress.is_last:
+                stats = telemetry.normaliser_numbers(self.ppo)
+                steps = quantity(progress.steps, "step")
+                self._log_warmup(f"Completed! Normalizer statistics collected over {steps}")
+                self._log_warmup(
+                    f"Final normalizer stats - mean_magnitude={stats['obs_norm_mean']:.4f}, "
+                    f"std_magnitude={stats['obs_norm_std']:.4f}"
+                )
+                self._log_warmup("Transitioning to PPO training mode")
+                if self.config.statistics_stabilization.collect_baseline_stats:
+                    self.recorder.log(
+                        0, {f"baseline/{name}": v for name, v in progress.baseline.items()}
+                    )
         self.held_out.begin()
         self.keeper.update(self.ppo.global_step)
         self.monitor.begin(self.ppo.global_step)
@@ -178,26 +195,6 @@ class Training(Harness):
                 if self.chunks is not None:
                     self.chunks.cloning = result
         warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED_FILE)
-
-    def _warm_up(self) -> None:
-        config = self.config.statistics_stabilization
-        for progress in normaliser_warmup.warm_up(self.ppo, config):
-            self._log_warmup(
-                f"step={progress.step}/{progress.steps} - collecting baseline statistics"
-            )
-            if progress.is_last:
-                stats = telemetry.normaliser_numbers(self.ppo)
-                steps = quantity(progress.steps, "step")
-                self._log_warmup(f"Completed! Normalizer statistics collected over {steps}")
-                self._log_warmup(
-                    f"Final normalizer stats - mean_magnitude={stats['obs_norm_mean']:.4f}, "
-                    f"std_magnitude={stats['obs_norm_std']:.4f}"
-                )
-                self._log_warmup("Transitioning to PPO training mode")
-                if self.config.statistics_stabilization.collect_baseline_stats:
-                    self.recorder.log(
-                        0, {f"baseline/{name}": v for name, v in progress.baseline.items()}
-                    )
 
     def _log_warmup(self, text: str) -> None:
         self.log.info("[STATS_STABILIZATION] %s", text)

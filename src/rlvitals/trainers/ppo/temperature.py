@@ -83,7 +83,15 @@ class Controller:
         busy = np.asarray(info["utilisation"], float)
         imbalance = float(np.mean(busy.max(-1) - busy.min(-1)))
         self.step_count += 1
-        self._press(qps, latency)
+        alpha = self.config.pressure_ema_alpha
+        if not self.config.target_qps:
+            self.target_qps += _target_step(self.target_qps, qps, alpha)
+        if not self.config.target_latency:
+            self.target_latency += _target_step(self.target_latency, latency, alpha)
+        excess_qps = _relative_change(qps, self.target_qps)
+        excess_latency = max(_relative_change(latency, self.target_latency), 0.0)
+        self.qps_pressure += alpha * (excess_qps - self.qps_pressure)
+        self.latency_pressure += alpha * (excess_latency - self.latency_pressure)
         self._look_for_stagnation(throughput, latency)
         self._pulse()
         self.value = self._temperature(imbalance)
@@ -106,17 +114,6 @@ class Controller:
         """The largest relative change of late; NaN until enough is seen."""
         full = len(self._changes) == self.config.stagnation_memory
         return max(self._changes) if full else float("nan")
-
-    def _press(self, qps: float, latency: float) -> None:
-        alpha = self.config.pressure_ema_alpha
-        if not self.config.target_qps:
-            self.target_qps += _target_step(self.target_qps, qps, alpha)
-        if not self.config.target_latency:
-            self.target_latency += _target_step(self.target_latency, latency, alpha)
-        excess_qps = _relative_change(qps, self.target_qps)
-        excess_latency = max(_relative_change(latency, self.target_latency), 0.0)
-        self.qps_pressure += alpha * (excess_qps - self.qps_pressure)
-        self.latency_pressure += alpha * (excess_latency - self.latency_pressure)
 
     def _look_for_stagnation(self, throughput: float, latency: float) -> None:
         self._window.append((throughput, latency))

@@ -90,7 +90,13 @@ def _usable(
                 if problem:
                     bad[number] = problem
                 else:
-                    yield number, _key(row, needed)
+                    values = (
+                        (row[name].get("bytes") or str(row[name]["path"]).encode())
+                        if name == "image"
+                        else str(row[name]).encode()
+                        for name in needed
+                    )
+                    yield number, blake2b(b"\0".join(values), digest_size=16).digest()
 
 
 def unusable(row: Mapping[str, Any], needed: tuple[str, ...]) -> str:
@@ -138,16 +144,6 @@ def _decode(image: Image.Image) -> None:
             ImageOps.exif_transpose(image)
     except Exception as error:
         raise ValueError(f"its EXIF is broken ({error})") from error
-
-
-def _key(row: Mapping[str, Any], needed: tuple[str, ...]) -> bytes:
-    values = (
-        (row[name].get("bytes") or str(row[name]["path"]).encode())
-        if name == "image"
-        else str(row[name]).encode()
-        for name in needed
-    )
-    return blake2b(b"\0".join(values), digest_size=16).digest()
 
 
 def format_bad_rows(bad: Mapping[int, str]) -> str:

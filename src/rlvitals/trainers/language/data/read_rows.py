@@ -158,7 +158,19 @@ def _file(path: Path) -> datasets.Dataset:
     import datasets
 
     if path.suffix == ".parquet":
-        return _parquet(path)
+        import datasets
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        try:
+            table = parquet.read_table(path, memory_map=True)
+            dataset = datasets.Dataset(table)
+        except (OSError, pa.ArrowException) as error:
+            raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
+        if dataset.features.get("image") == datasets.Value("string"):
+            paths = [str(path.parent / file) if file else file for file in dataset["image"]]
+            dataset = dataset.remove_columns("image").add_column("image", paths)
+        return dataset
     read = {".jsonl": _json_lines, ".json": _json, ".csv": _csv}.get(path.suffix)
     if read is None:
         raise UsageError(
@@ -174,22 +186,6 @@ def _file(path: Path) -> datasets.Dataset:
         raise UsageError(
             f"a column holds values of several kinds: {_first(error)}", where=str(path)
         ) from error
-
-
-def _parquet(path: Path) -> datasets.Dataset:
-    import datasets
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        table = parquet.read_table(path, memory_map=True)
-        dataset = datasets.Dataset(table)
-    except (OSError, pa.ArrowException) as error:
-        raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
-    if dataset.features.get("image") == datasets.Value("string"):
-        paths = [str(path.parent / file) if file else file for file in dataset["image"]]
-        dataset = dataset.remove_columns("image").add_column("image", paths)
-    return dataset
 
 
 def _row(row: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     import datasets
-    from PIL import Image
 
     from rlvitals.trainers.language.config import DataConfig
 
@@ -198,7 +197,17 @@ class ImageTransform:
         return {**batch, "image": [self._convert(image) for image in batch["image"]]}
 
     def _convert(self, image: Any) -> Any:
-        picture = _to_rgb(image)
+        # As a person sees it: on white paper, 16 bits of grey as 8.
+        from PIL import Image
+
+        if image.mode.startswith("I"):
+            picture = image.convert("I").point(lambda grey: grey * (1 / 257)).convert("RGB")
+        elif not image.has_transparency_data:
+            picture = image.convert("RGB")
+        else:
+            paper = Image.new("RGBA", image.size, "white")
+            paper.alpha_composite(image.convert("RGBA"))
+            picture = paper.convert("RGB")
         pixels = image.width * image.height
         if not self.max_pixels or pixels <= self.max_pixels:
             return picture
@@ -206,19 +215,6 @@ class ImageTransform:
         return picture.resize(
             (max(1, int(image.width * factor)), max(1, int(image.height * factor)))
         )
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    """Make an image RGB as a person sees it: on white paper, 16 bits of grey as 8."""
-    from PIL import Image
-
-    if image.mode.startswith("I"):
-        return image.convert("I").point(lambda grey: grey * (1 / 257)).convert("RGB")
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    paper = Image.new("RGBA", image.size, "white")
-    paper.alpha_composite(image.convert("RGBA"))
-    return paper.convert("RGB")
 
 
 def _make_task(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: int) -> Task:

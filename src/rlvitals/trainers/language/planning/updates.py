@@ -150,12 +150,20 @@ def _passes(  # noqa: PLR0913, PLR0917 - what is traced, each by its name
     if not update.policy:
         with _checkpointing(shell):
             checkpointed = passes.learn(model, rates.learning, score, bf16=update.bf16)
+    # An image encoder's pass keeps one layer of its activations at a time.
+    layers = passes.layers(shell.model_config.vision_config) if image_learning.seconds else 1
     return Passes(
         read + image_pass.times(update.generated / update.rows),
         passes.decode(shell, rates.generating, update.generated, total - 1),
         image_pass + passes.forward(model, rates.learning, score),
         image_learning + learned,
-        _less(image_learning, shell) + checkpointed,
+        Pass(
+            image_learning.seconds * 4 / 3,
+            image_learning.flops * 4 / 3,
+            image_learning.peak // layers,
+            image_learning.retained // layers,
+        )
+        + checkpointed,
     )
 
 
@@ -262,10 +270,3 @@ def _checkpointing(shell: Shell) -> Iterator[None]:
     finally:
         model.activation_checkpointing_disable()
         model.disable_input_require_grads()
-
-
-def _less(seeing: Pass, shell: Shell) -> Pass:
-    """Return an image encoder's pass where it keeps one layer of its activations at a time."""
-    layers = passes.layers(shell.model_config.vision_config) if seeing.seconds else 1
-    return Pass(seeing.seconds * 4 / 3, seeing.flops * 4 / 3, seeing.peak // layers,
-                seeing.retained // layers)  # fmt: skip

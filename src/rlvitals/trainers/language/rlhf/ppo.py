@@ -134,16 +134,7 @@ class PPO:
         mine = self.order.take(self.config.batch_size)
         first = self.accelerator.process_index * self.share
         rows = self.rows.select(mine[first : first + self.share]).to_dict()
-        drawn = self._generate(rows["prompt"])
-        self.laps("generate")
-        texts = self._score(drawn, rows)
-        self.laps("compute_rewards")
-        batch = self.reward(drawn, texts.scored.total.to(self.accelerator.device))
-        self.laps("compute_advantages")
-        return drawn, batch, texts
-
-    def _generate(self, questions: Sequence[Any]) -> Responses:
-        queries, attention = prompts.tokens(self.tokenizer, questions)
+        queries, attention = prompts.tokens(self.tokenizer, rows["prompt"])
         device = self.accelerator.device
         with self.accelerator.autocast():
             drawn: Responses = sampling.sample(
@@ -151,7 +142,12 @@ class PPO:
                 length=self.config.response_length, temperature=self.config.temperature,
                 ends=self.ends, padding=self.tokenizer.pad_token_id,
             )  # fmt: skip
-        return drawn
+        self.laps("generate")
+        texts = self._score(drawn, rows)
+        self.laps("compute_rewards")
+        batch = self.reward(drawn, texts.scored.total.to(self.accelerator.device))
+        self.laps("compute_advantages")
+        return drawn, batch, texts
 
     def _score(self, drawn: Responses, rows: Mapping[str, Sequence[Any]]) -> Texts:
         lengths = drawn.mask.sum(1).int().tolist()
@@ -332,7 +328,18 @@ class PPO:
         seconds = self.laps.seconds | {"total": sum(self.laps.seconds.values())}
         numbers |= {f"time/ppo/{stage}": value for stage, value in seconds.items()}
         return Update(
-            numbers | {"episode": float(self.counters.episodes)}, histograms, _table(texts, drawn)
+            numbers | {"episode": float(self.counters.episodes)},
+            histograms,
+            {
+                "prompt": texts.prompts,
+                "completion": texts.completions,
+                "reward": [
+                    score if score == score else None  # noqa: PLR0124
+                    for score in texts.scored.total.tolist()
+                ],
+                "ended": drawn.finished.tolist(),
+                **texts.scored.parts,
+            },
         )
 
     # -- of all processes ------------------------------------------------------------------------
@@ -378,14 +385,3 @@ class PPO:
             Pass(item.rows + first, item.logprobs, item.values, item.entropy) for item in passes
         )
         return batch.each(gather_rows), [item.each(gather_rows) for item in placed]
-
-
-def _table(texts: Texts, drawn: Responses) -> dict[str, Sequence[object]]:
-    """Return prompts, completions and rewards as columns."""
-    return {
-        "prompt": texts.prompts,
-        "completion": texts.completions,
-        "reward": [score if score == score else None for score in texts.scored.total.tolist()],  # noqa: PLR0124
-        "ended": drawn.finished.tolist(),
-        **texts.scored.parts,
-    }

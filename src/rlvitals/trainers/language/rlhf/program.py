@@ -79,7 +79,16 @@ class Training(LanguageHarness):
             update = ppo.iterate()
             self.usage.step()
             speed = (ppo.counters.episodes - episodes) / (time.monotonic() - started)
-            metrics = {**update.numbers, "eps": speed, ERROR_SHARE_METRIC: self._errors()}
+            # The share of an update's responses, of all processes, that a function failed on;
+            # processes have as many responses as each other.
+            share = torch.tensor(
+                self.pop_failed_share(self.ppo.share), device=self.accelerator.device
+            )
+            metrics = {
+                **update.numbers,
+                "eps": speed,
+                ERROR_SHARE_METRIC: float(self.accelerator.reduce(share, "mean")),
+            }
             self._tell(update, metrics)
             stop = self._save_or_stop(metrics)
             self.stopping.check()
@@ -139,14 +148,6 @@ class Training(LanguageHarness):
         if self.monitor.is_due(counters.updates):
             self.recorder.flush()
             self.monitor.diagnose(counters.updates)
-
-    def _errors(self) -> float:
-        """Return the share of an update's responses, of all processes, that a function failed on.
-
-        Processes have as many responses as each other.
-        """
-        share = torch.tensor(self.pop_failed_share(self.ppo.share), device=self.accelerator.device)
-        return float(self.accelerator.reduce(share, "mean"))
 
     def _save_or_stop(self, metrics: Mapping[str, float]) -> bool:
         """Save where it is due or asked for; True where someone wants the training to stop.

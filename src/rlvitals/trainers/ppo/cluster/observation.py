@@ -154,6 +154,12 @@ class Observer:
         waited = replicas.size * time_s[:, None] - replicas.waiting_born
         waited = np.maximum(waited, 0.0)  # of rounding
         mean = waited / np.maximum(replicas.size, 1)
+        loads = self.loads
+        steps = np.arange(TREND_DECISIONS) - (TREND_DECISIONS - 1) / 2
+        slope = np.tensordot(steps / (steps * steps).sum(), loads, axes=1)
+        deviations = loads - loads.sum(axis=0) / TREND_DECISIONS
+        spread = np.sqrt((deviations * deviations).sum(axis=0) / TREND_DECISIONS)
+        peak_age = loads[::-1].argmax(axis=0) / (TREND_DECISIONS - 1)
         return [
             replicas.size / config.queue_limit,
             replicas.running / config.max_batch,
@@ -168,7 +174,11 @@ class Observer:
             self.load_ema,
             load - self.loads[-2],
             self.kv_used[1] - self.kv_used[0],
-            *self._history(),
+            slope,
+            spread,
+            loads.max(axis=0),
+            loads.min(axis=0),
+            peak_age,
             *self._requests(replicas, time_s),
         ]
 
@@ -187,15 +197,6 @@ class Observer:
         prompt = np.take_along_axis(replicas.queue_prompt, slots, axis=2) / self.config.max_prompt
         prompt = np.where(is_waiting, prompt, 0.0)
         return [column[..., i] for i in range(count) for column in (age, prompt)]
-
-    def _history(self) -> list[Floats]:
-        loads = self.loads
-        steps = np.arange(TREND_DECISIONS) - (TREND_DECISIONS - 1) / 2
-        slope = np.tensordot(steps / (steps * steps).sum(), loads, axes=1)
-        deviations = loads - loads.sum(axis=0) / TREND_DECISIONS
-        spread = np.sqrt((deviations * deviations).sum(axis=0) / TREND_DECISIONS)
-        peak_age = loads[::-1].argmax(axis=0) / (TREND_DECISIONS - 1)
-        return [slope, spread, loads.max(axis=0), loads.min(axis=0), peak_age]
 
     def _cluster(
         self, replicas: Replicas, windows: Windows, prompt: Ints, speeds: Floats, rate: Floats

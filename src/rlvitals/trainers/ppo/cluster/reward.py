@@ -164,22 +164,21 @@ class Reward:
             cv = deviation(signals.work) / (signals.work.mean(axis=1) + 1.0)
             terms["load_balance_penalty"] = -config.load_balance_penalty * (cv * np.exp(cv))
         if config.action_balance:
-            terms["action_balance_bonus"] = config.action_balance * self._spread(signals)
+            # How evenly the last decisions are spread: entropy over its most, -1 to 1.
+            rows, replicas = np.flatnonzero(signals.active), signals.queue.shape[1]
+            self.chosen[rows, self.decisions[rows] % SPREAD_DECISIONS] = signals.chosen[rows] + 1
+            counts = np.stack([(self.chosen == i + 1).sum(axis=1) for i in range(replicas)], axis=1)
+            shares = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
+            entropy = -(shares * np.log(np.maximum(shares, 1e-12))).sum(axis=1)
+            terms["action_balance_bonus"] = config.action_balance * np.asarray(
+                2.0 * entropy / np.log(replicas) - 1.0
+            )
         if config.tail_penalty:
             late = np.maximum(signals.p95 / config.latency_threshold - 1.0, 0.0)
             terms["tail_penalty"] = -config.tail_penalty * late
         terms["rejection_penalty"] = np.where(signals.rejected, -config.rejection_penalty, 0.0)
         terms["failure_penalty"] = np.where(signals.failed, -self.failure_penalty, 0.0)
         return terms
-
-    def _spread(self, signals: Signals) -> Floats:
-        """Return how evenly the last decisions are spread: entropy over its most, -1 to 1."""
-        rows, replicas = np.flatnonzero(signals.active), signals.queue.shape[1]
-        self.chosen[rows, self.decisions[rows] % SPREAD_DECISIONS] = signals.chosen[rows] + 1
-        counts = np.stack([(self.chosen == i + 1).sum(axis=1) for i in range(replicas)], axis=1)
-        shares = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
-        entropy = -(shares * np.log(np.maximum(shares, 1e-12))).sum(axis=1)
-        return np.asarray(2.0 * entropy / np.log(replicas) - 1.0)
 
 
 def sum_parts(parts: dict[str, Floats]) -> Floats:

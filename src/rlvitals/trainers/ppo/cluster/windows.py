@@ -62,28 +62,26 @@ class Windows:
     def look(self) -> Summary:
         """Return what the windows say now; looked up again only after something was added."""
         if self.seen is None:
-            self.seen = self._summary()
+            counts = np.minimum(self.finished, self.length)
+            ranked = np.sort(self.latencies, axis=1)  # places that hold none come first
+            rows, rank = np.arange(len(counts)), self.length - counts - 1  # nearest rank
+            p90, p95, p99 = (
+                ranked[rows, rank + np.ceil(q * counts).astype(np.int64)]
+                for q in (0.90, 0.95, 0.99)
+            )
+            decisions = np.minimum(self.decisions, self.length)
+            total = self.gaps.sum(axis=1)
+            seconds = np.maximum(total, 1e-9)
+            mean = total / np.maximum(decisions, 1)
+            square = (self.gaps * self.gaps).sum(axis=1) / np.maximum(decisions, 1)
+            deviation = np.sqrt(np.maximum(square - mean * mean, 0.0))
+            self.seen = Summary(
+                self.latencies.sum(axis=1) / np.maximum(counts, 1),
+                p90,
+                p95,
+                p99,
+                decisions / seconds,
+                self.done.sum(axis=1) / seconds,
+                deviation / np.maximum(mean, 1e-9),
+            )
         return self.seen
-
-    def _summary(self) -> Summary:
-        counts = np.minimum(self.finished, self.length)
-        ranked = np.sort(self.latencies, axis=1)  # places that hold none come first
-        rows, rank = np.arange(len(counts)), self.length - counts - 1  # nearest rank
-        p90, p95, p99 = (
-            ranked[rows, rank + np.ceil(q * counts).astype(np.int64)] for q in (0.90, 0.95, 0.99)
-        )
-        decisions = np.minimum(self.decisions, self.length)
-        total = self.gaps.sum(axis=1)
-        seconds = np.maximum(total, 1e-9)
-        mean = total / np.maximum(decisions, 1)
-        square = (self.gaps * self.gaps).sum(axis=1) / np.maximum(decisions, 1)
-        deviation = np.sqrt(np.maximum(square - mean * mean, 0.0))
-        return Summary(
-            self.latencies.sum(axis=1) / np.maximum(counts, 1),
-            p90,
-            p95,
-            p99,
-            decisions / seconds,
-            self.done.sum(axis=1) / seconds,
-            deviation / np.maximum(mean, 1e-9),
-        )
