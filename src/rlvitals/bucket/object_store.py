@@ -322,18 +322,16 @@ def _find(
 
 def _entry(name: str, details: Mapping[str, Any]) -> Entry:
     moments = (details.get(key) for key in ("LastModified", "last_modified", "updated", "created"))
-    modified = _seconds(next((moment for moment in moments if moment is not None), None))
+    moment = next((moment for moment in moments if moment is not None), None)
+    if isinstance(moment, str):
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(moment)
+    modified: float | None
+    if isinstance(moment, datetime):
+        modified = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    else:
+        modified = float(moment) if isinstance(moment, int | float) else None
     keys = ("generation", "ETag", "etag", "md5Hash")
     version = next((str(details[key]) for key in keys if details.get(key)), "")
     size = int(details.get("size") or 0)
     return Entry(name.lstrip("/"), version or f"{size}-{modified}", size, modified)
-
-
-def _seconds(moment: object) -> float | None:
-    """Return a time of a listing in seconds since the epoch."""
-    if isinstance(moment, str):
-        with suppress(ValueError):
-            moment = datetime.fromisoformat(moment)
-    if isinstance(moment, datetime):
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return float(moment) if isinstance(moment, int | float) else None

@@ -16,7 +16,7 @@ import os
 import secrets
 import socket
 import time as clock
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, field, replace
 from itertools import accumulate
@@ -275,26 +275,29 @@ class Uploader:
                 names.sort(key=_level_and_sequence)
                 totals = list(accumulate(sizes[name] for name in names))
                 count = sum(total <= MAX_MERGED_BYTES for total in totals)
-                self._merge_segments(names[: max(count, 1)], level + 1)
+                names = names[: max(count, 1)]
+                contents = self.store.read_many(names)
+                if len(contents) < len(names):
+                    raise UnreadableLog(
+                        "segments are missing from the bucket", where=self.store.name
+                    )
+                segment, offsets = _Segment(), {}
+                for piece in self.manifest.pieces():
+                    if piece.segment in contents:
+                        offsets[piece] = len(segment.data)
+                        segment.data += contents[piece.segment][
+                            piece.offset : piece.offset + piece.size
+                        ]
+                name = segment.name(self.node, self.manifest.sequence + 1, level + 1)
+                with suppress(Conflict):
+                    self.store.create(name, bytes(segment.data))
+                moves = {
+                    piece: replace(piece, segment=name, offset=offset)
+                    for piece, offset in offsets.items()
+                }
+                self._commit(self.manifest.move(moves))
+                self._has_garbage = True
                 return
-
-    def _merge_segments(self, names: Sequence[str], level: int) -> None:
-        contents = self.store.read_many(names)
-        if len(contents) < len(names):
-            raise UnreadableLog("segments are missing from the bucket", where=self.store.name)
-        segment, offsets = _Segment(), {}
-        for piece in self.manifest.pieces():
-            if piece.segment in contents:
-                offsets[piece] = len(segment.data)
-                segment.data += contents[piece.segment][piece.offset : piece.offset + piece.size]
-        name = segment.name(self.node, self.manifest.sequence + 1, level)
-        with suppress(Conflict):
-            self.store.create(name, bytes(segment.data))
-        moves = {
-            piece: replace(piece, segment=name, offset=offset) for piece, offset in offsets.items()
-        }
-        self._commit(self.manifest.move(moves))
-        self._has_garbage = True
 
 
 def node_name(folder: Path) -> str:

@@ -91,7 +91,13 @@ class RunStore(RunQuery):
             self.connection.close()
             hint = f"rlvitals index ROOT --to {self.connection.name}"
             raise UsageError("no run index is here", where=self.connection.name, hint=hint)
-        self._read_origin()
+        ((self.root, version, self.bucket_points),) = self.connection.query(
+            "SELECT root, version, bucket_points FROM origin LIMIT 1"
+        )
+        if version != store_tables.SCHEMA_VERSION:
+            problem = f"a run index of version {version}, not {store_tables.SCHEMA_VERSION}"
+            hint = "fill another database: the folders have everything"
+            raise UsageError(problem, where=self.connection.name, hint=hint)
 
     @classmethod
     def create(cls, url: str, root: str) -> Self:
@@ -112,15 +118,6 @@ class RunStore(RunQuery):
             problem = f"this database holds the runs of {store.root}"
             raise UsageError(problem, where=store.connection.name, hint=hint)
         return store
-
-    def _read_origin(self) -> None:
-        ((self.root, version, self.bucket_points),) = self.connection.query(
-            "SELECT root, version, bucket_points FROM origin LIMIT 1"
-        )
-        if version != store_tables.SCHEMA_VERSION:
-            problem = f"a run index of version {version}, not {store_tables.SCHEMA_VERSION}"
-            hint = "fill another database: the folders have everything"
-            raise UsageError(problem, where=self.connection.name, hint=hint)
 
     def __enter__(self) -> Self:
         """Return the store."""

@@ -1,7 +1,7 @@
 """Write the logs of any reader as a native run folder."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +39,17 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
     writer = Writer(block_file)
     for log in logs:
         _write_media(writer, log, _prefix(log, main))
-    _write_scalars(writer, merge_series(logs))
+    # Series with the same steps and times share a key table.
+    groups: dict[tuple[bytes, bytes], dict[str, Series]] = defaultdict(dict)
+    for key, column in merge_series(logs).items():
+        groups[column.steps.tobytes(), column.times.tobytes()][key] = column
+    for group in groups.values():
+        steps, times = next((column.steps, column.times) for column in group.values())
+        for begin in range(0, len(steps), ROWS_PER_BLOCK):
+            rows = slice(begin, begin + ROWS_PER_BLOCK)
+            values = [column.values[rows] for column in group.values()]
+            writer.scalars(tuple(group), steps[rows], times[rows], values)
+            writer.flush()
     writer.close()
     for ending in (log.ending for log in logs if log.ending is not None):
         facts = {"exit_code": ending.exit_code, "traceback": ending.traceback}
@@ -70,20 +80,6 @@ def _fullest(logs: Sequence[Log]) -> Log:
 
 def _prefix(log: Log, main: Log) -> str:
     return "" if log.step_unit == main.step_unit else f"{log.source}/"
-
-
-def _write_scalars(writer: Writer, series: Mapping[str, Series]) -> None:
-    """Write series; those with the same steps and times share a key table."""
-    groups: dict[tuple[bytes, bytes], dict[str, Series]] = defaultdict(dict)
-    for key, column in series.items():
-        groups[column.steps.tobytes(), column.times.tobytes()][key] = column
-    for group in groups.values():
-        steps, times = next((column.steps, column.times) for column in group.values())
-        for begin in range(0, len(steps), ROWS_PER_BLOCK):
-            rows = slice(begin, begin + ROWS_PER_BLOCK)
-            values = [column.values[rows] for column in group.values()]
-            writer.scalars(tuple(group), steps[rows], times[rows], values)
-            writer.flush()
 
 
 def _write_media(writer: Writer, log: Log, prefix: str) -> None:

@@ -263,16 +263,17 @@ class Thinner:
         )
         drawn = points.where(np.unique(places, return_index=True)[1])
         bad = (int(self._bad[0]), int(self._bad[1]), int(self._bad[2]))
-        outline = Outline(drawn, self._means(buckets), self.count, bad)
-        return Series(judged.steps, judged.times, judged.values, self._width, outline)
-
-    @staticmethod
-    def _means(buckets: _Buckets) -> Series:
         has_numbers = buckets.numbers > 0
         means = buckets.sums[has_numbers] / buckets.numbers[has_numbers]
-        return Series(
-            buckets.steps[Slot.LAST, has_numbers], buckets.times[Slot.LAST, has_numbers], means
+        outline = Outline(
+            drawn,
+            Series(
+                buckets.steps[Slot.LAST, has_numbers], buckets.times[Slot.LAST, has_numbers], means
+            ),
+            self.count,
+            bad,
         )
+        return Series(judged.steps, judged.times, judged.values, self._width, outline)
 
 
 def _ravel(column: NDArray[Kind], order: Whole) -> NDArray[Kind]:

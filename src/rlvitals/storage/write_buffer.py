@@ -95,7 +95,15 @@ class WriteBuffer:
                     else:
                         remaining.append(block)
                 self._blocks = remaining
-            self._drop_tables()
+            needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
+            remaining = deque()
+            for block in self._blocks:
+                if block.kind == Kind.KEYS and block.table not in needed:
+                    self._grow(-block.size)
+                    self.lost_tables.add(block.table)
+                else:
+                    remaining.append(block)
+            self._blocks = remaining
             if first is not None:
                 self._blocks.appendleft(first)
 
@@ -115,18 +123,6 @@ class WriteBuffer:
     def _grow(self, size: int) -> None:
         self._size += size
         self._budget.used += size
-
-    def _drop_tables(self) -> None:
-        """Drop the key tables without rows; they are written again before the next rows."""
-        needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
-        remaining: deque[_Block] = deque()
-        for block in self._blocks:
-            if block.kind == Kind.KEYS and block.table not in needed:
-                self._grow(-block.size)
-                self.lost_tables.add(block.table)
-            else:
-                remaining.append(block)
-        self._blocks = remaining
 
     def _advance(self, size: int) -> None:
         """Remove the bytes that were written."""

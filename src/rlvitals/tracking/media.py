@@ -72,7 +72,18 @@ def count_values(step: int, time: float, values: NDArray[np.float64]) -> Histogr
     NaN is left out; infinities get separate outermost bins.
     """
     finite = values[np.isfinite(values)]
-    edges = _edges(finite)
+    if not len(finite):
+        edges = np.array([0.0, 1.0])
+    else:
+        low, high = float(finite.min()), float(finite.max())
+        small = max(-low, high) < 2.0**52
+        if small and high - low < HISTOGRAM_BINS and (finite == np.round(finite)).all():
+            edges = np.arange(low, high + 2) - 0.5
+        elif high - low < np.inf:
+            edges = np.minimum(np.linspace(low, high, HISTOGRAM_BINS + 1), high)
+        else:
+            # The difference exceeds float64.
+            edges = np.linspace(low / 2, high / 2, HISTOGRAM_BINS + 1) * 2
     counts = np.histogram(finite, edges)[0].astype(np.float64)
     low, high = float((values == -np.inf).sum()), float((values == np.inf).sum())
     if low:
@@ -80,20 +91,6 @@ def count_values(step: int, time: float, values: NDArray[np.float64]) -> Histogr
     if high:
         edges, counts = np.append(edges, np.inf), np.append(counts, high)
     return Histogram(step, time, edges, counts)
-
-
-def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ascending edges that span the values: at least two, at most BINS + 1."""
-    if not len(values):
-        return np.array([0.0, 1.0])
-    low, high = float(values.min()), float(values.max())
-    # Up to 2**52, float64 holds every half between two whole numbers.
-    small = max(-low, high) < 2.0**52
-    if small and high - low < HISTOGRAM_BINS and (values == np.round(values)).all():
-        return np.arange(low, high + 2) - 0.5
-    if high - low < np.inf:
-        return np.minimum(np.linspace(low, high, HISTOGRAM_BINS + 1), high)
-    return np.linspace(low / 2, high / 2, HISTOGRAM_BINS + 1) * 2  # the difference exceeds float64
 
 
 def table(step: int, columns: Mapping[str, object]) -> Table:

@@ -89,22 +89,19 @@ class Batcher:
         fields: Iterator[Any] = zip(*(flat[i::ROW_FIELDS] for i in range(ROW_FIELDS)), strict=True)
         for step, time, row, names in fields:
             as_dict = row if names is None else dict(zip(names, unpack_row(row), strict=True))
-            numbers = self._numbers(as_dict)
+            metrics = tensors.flatten_metrics(as_dict, at_once=True)
+            for text in metrics.wrong:
+                self._notes.add(text)
+            for name in metrics.none:
+                self._notes.add(f"{name} was None")
+            numbers = {name: tensors.number(value) for name, value in metrics.values.items()}
+            numbers = {name: value for name, value in numbers.items() if value is not None}
             number = tensors.to_int64(step)
             if number is None:
                 self._notes.add(f"a step must be a whole number, not {tensors.kind(step)}")
             elif numbers:
                 clean += (number, time, numbers, None)
         return [Rows(keys, *_table(keys, group)) for keys, group in _groups(clean, _layouts(clean))]
-
-    def _numbers(self, row: dict[object, object]) -> dict[str, float]:
-        metrics = tensors.flatten_metrics(row, at_once=True)
-        for text in metrics.wrong:
-            self._notes.add(text)
-        for name in metrics.none:
-            self._notes.add(f"{name} was None")
-        numbers = {name: tensors.number(value) for name, value in metrics.values.items()}
-        return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _layouts(flat: Sequence[object]) -> list[Keys]:

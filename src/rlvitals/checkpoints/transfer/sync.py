@@ -306,7 +306,12 @@ def _copy_logs(sync: _Sync, names: tuple[str, ...]) -> None:
             versions[name] = (_version_of(last),)
             sync.sizes[name] = last.size
     if len(names) > 1:
-        _delete_old_blocks(sync, versions)
+        # A packed block file would miss what the old one lacks.
+        for name in [name for name in versions if name.endswith(COMPACTED_SUFFIX)]:
+            source = f"{name.removesuffix(COMPACTED_SUFFIX)}.rlv"
+            if source in versions and not os.path.lexists(sync.content.folder / source):
+                sync.patience.call(partial(sync.remote.remove, [source]))
+                del versions[source]
     sync.save_index(replace(sync.index, files=versions))
 
 
@@ -359,15 +364,6 @@ def _append(sync: _Sync, piece: Piece, previous: Version) -> bool:
     sync.result.files += 1
     sync.result.size += piece.size - previous.size
     return True
-
-
-def _delete_old_blocks(sync: _Sync, versions: dict[str, tuple[Version, ...]]) -> None:
-    """Delete block files that were packed since: the packed one would miss what they lack."""
-    for name in [name for name in versions if name.endswith(COMPACTED_SUFFIX)]:
-        source = f"{name.removesuffix(COMPACTED_SUFFIX)}.rlv"
-        if source in versions and not os.path.lexists(sync.content.folder / source):
-            sync.patience.call(partial(sync.remote.remove, [source]))
-            del versions[source]
 
 
 def _write_latest(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> None:

@@ -114,7 +114,23 @@ class Native:
     def flush(self) -> None:
         """Hand what waits to the operating system. OSError where it takes none."""
         if not self._folder.has(self._name, self._blocks.fd):
-            self._restore()
+            self._folder.restore()
+            fd, rows = self._blocks.fd, self._rows
+            self._rows = None  # durable rows go by way of the thread, behind what is copied
+            copy = self._folder.copy(fd, self._name)
+            append_rest(fd, copy)  # a row that another thread was just writing
+            self._blocks.replace(self._blocks.path, copy)
+            if rows is not None:
+                rows.close()
+                with suppress(OSError):
+                    self._rows = self._blocks.rows()
+            if self._events_fd >= 0 and not self._folder.has(EVENTS_FILE, self._events_fd):
+                with suppress(OSError):  # another rank of the run was faster
+                    events_copy = self._folder.copy(self._events_fd, EVENTS_FILE)
+                    os.close(self._events_fd)
+                    self._events_fd = events_copy
+            self.event("note", None, {"text": FILES_REMOVED, "count": 1})
+            logging.getLogger(__name__).warning("%s: %s", self._folder.path, FILES_REMOVED)
         self._folder.remember()
         try:
             self._blocks.flush()
@@ -149,26 +165,6 @@ class Native:
             self._budget.used -= size - sum(map(len, self._lines))
         if self._events_fd < 0:
             self._events_fd = self._folder.open(EVENTS_FILE, os.O_RDONLY)
-
-    def _restore(self) -> None:
-        """Make the folder again, with what this process has written. OSError."""
-        self._folder.restore()
-        fd, rows = self._blocks.fd, self._rows
-        self._rows = None  # durable rows go by way of the thread, behind what is copied
-        copy = self._folder.copy(fd, self._name)
-        append_rest(fd, copy)  # a row that another thread was just writing
-        self._blocks.replace(self._blocks.path, copy)
-        if rows is not None:
-            rows.close()
-            with suppress(OSError):
-                self._rows = self._blocks.rows()
-        if self._events_fd >= 0 and not self._folder.has(EVENTS_FILE, self._events_fd):
-            with suppress(OSError):  # another rank of the run was faster
-                events_copy = self._folder.copy(self._events_fd, EVENTS_FILE)
-                os.close(self._events_fd)
-                self._events_fd = events_copy
-        self.event("note", None, {"text": FILES_REMOVED, "count": 1})
-        logging.getLogger(__name__).warning("%s: %s", self._folder.path, FILES_REMOVED)
 
 
 def _by_name(kinds: Counter[Kind]) -> Counter[str]:

@@ -245,7 +245,17 @@ def lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraCo
     The default names the layers of many families: a model that lacks some has them elsewhere, or
     under `OTHERS`. Each layer that a person names has to be there.
     """
-    layers, targets = _linear(model), config.lora_targets
+    layers: dict[str, type] = {}
+    head = model.get_output_embeddings()
+    for name, module in model.named_modules():
+        last = name.rpartition(".")[2]
+        if (
+            isinstance(module, torch.nn.Linear | Conv1D)
+            and module is not head
+            and not last.isdigit()
+        ):
+            layers[last] = Conv1D if isinstance(module, Conv1D) else torch.nn.Linear
+    layers, targets = dict(sorted(layers.items())), config.lora_targets
     matches = [name for name in targets if name in layers]
     missing = [name for name in targets if name not in layers]
     if missing and targets == ModelConfig().lora_targets:
@@ -264,18 +274,3 @@ def lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraCo
         target_modules=matches, task_type="CAUSAL_LM",
         fan_in_fan_out=all(layers[name] is Conv1D for name in matches),
     )  # fmt: skip
-
-
-def _linear(model: Any) -> dict[str, type]:
-    """Return a model's linear layers by their last names, without the one over the vocabulary."""
-    layers: dict[str, type] = {}
-    head = model.get_output_embeddings()
-    for name, module in model.named_modules():
-        last = name.rpartition(".")[2]
-        if (
-            isinstance(module, torch.nn.Linear | Conv1D)
-            and module is not head
-            and not last.isdigit()
-        ):
-            layers[last] = Conv1D if isinstance(module, Conv1D) else torch.nn.Linear
-    return dict(sorted(layers.items()))

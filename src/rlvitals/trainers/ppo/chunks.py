@@ -104,7 +104,17 @@ class Chunks:
             self._log.info("[chunk] %s", self.cloning.verdict(agreement))
             self.cloning = None
         if self.is_complete:
-            self._sum_up(rollout)
+            counters = self._ppo.counters
+            chunk = counters.chunk
+            line = f"[chunk] {chunk.number}/{self.count} requests={counters.steps - chunk.began}"
+            if counters.chunk.counts:
+                line += f" act={format_shares([n / sum(chunk.counts) for n in chunk.counts])}"
+            if counters.chunk.last_kl is not None:
+                line += self._warm(rollout)
+                line += (
+                    f" kl_to_warm_start={counters.chunk.first_kl:.4f}->{counters.chunk.last_kl:.4f}"
+                )
+            self._log.info(line)
 
     def end_chunk(self, status: str) -> None:
         """End the current one: "completed" with its checkpoint, or cut short."""
@@ -132,17 +142,6 @@ class Chunks:
             requests=counters.steps - counters.chunk.began,
             checkpoint=f"checkpoint-{counters.steps}" if is_completed else None,
         )  # fmt: skip
-
-    def _sum_up(self, rollout: Rollout) -> None:
-        counters = self._ppo.counters
-        chunk = counters.chunk
-        line = f"[chunk] {chunk.number}/{self.count} requests={counters.steps - chunk.began}"
-        if counters.chunk.counts:
-            line += f" act={format_shares([n / sum(chunk.counts) for n in chunk.counts])}"
-        if counters.chunk.last_kl is not None:
-            line += self._warm(rollout)
-            line += f" kl_to_warm_start={counters.chunk.first_kl:.4f}->{counters.chunk.last_kl:.4f}"
-        self._log.info(line)
 
     def _warm(self, rollout: Rollout) -> str:
         """Format how often the warm start would take each action in the last rollout's states."""

@@ -52,18 +52,14 @@ class SpikeReaction:
         else:
             self.lr_factor += rate * (1.0 - self.lr_factor)
             self._size += rate * (self._usual_size - self._size)
-            self._learn(norm)
+            if not norm <= 0.0:
+                self._seen += 1
+                weight = 1.0 / min(self._seen, NORM_AVERAGE_UPDATES)
+                mean = 0.0 if self._seen == 1 else self._log_norm
+                self._log_norm = mean + weight * (math.log(norm) - mean)
         return {
             "gradient_spike": float(spike),
             "lr_factor": self.lr_factor,
             "minibatch_size_next": float(self.minibatch_size),
             "grad_norm_usual": math.exp(self._log_norm),
         }
-
-    def _learn(self, norm: float) -> None:
-        if norm <= 0.0:
-            return
-        self._seen += 1
-        weight = 1.0 / min(self._seen, NORM_AVERAGE_UPDATES)
-        mean = 0.0 if self._seen == 1 else self._log_norm
-        self._log_norm = mean + weight * (math.log(norm) - mean)

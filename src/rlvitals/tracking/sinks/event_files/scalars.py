@@ -87,7 +87,17 @@ def _rows(layout: _Layout, stamps: NDArray[np.uint8], values: NDArray[np.float32
     data[:] = layout.template
     ends = np.empty((count, keys, 2), "<u4")
     ends[..., 0] = values.view("<u4")
-    ends[..., 1] = _checks(layout, stamps, values)
+    terms = _stamp_terms(stamps.shape[1])
+    register = np.bitwise_xor.reduce(terms[_POSITIONS[: stamps.shape[1]], stamps], axis=1)
+    octets = register.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)
+    shifted = np.bitwise_xor.reduce(layout.moves[_POSITIONS[:4], octets], axis=1)
+    halves = values.view("<u2").reshape(*values.shape, 2)
+    crcs = pair_term(2).take(halves[..., 0]) ^ pair_term(0).take(halves[..., 1])
+    crcs ^= shifted.take(layout.distance_index, axis=1)
+    crcs ^= layout.checks
+    rotated: NDArray[np.uint32] = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
+    rotated += np.uint32(MASK_DELTA)
+    ends[..., 1] = rotated
     starts = np.arange(count)[:, None] * size
     _put(data, starts + layout.stamps, stamps[:, None].repeat(keys, axis=1))
     _put(data, starts + layout.ends, ends.view(np.uint8))
@@ -99,23 +109,6 @@ def _put(data: NDArray[np.uint8], offsets: NDArray[np.int64], pieces: NDArray[np
     size = pieces.shape[-1]
     everywhere = np.ndarray((data.size - size + 1,), f"V{size}", data.data, strides=(1,))
     everywhere[offsets] = pieces.view(f"V{size}")[..., 0]
-
-
-def _checks(
-    layout: _Layout, stamps: NDArray[np.uint8], values: NDArray[np.float32]
-) -> NDArray[np.uint32]:
-    """Return the masked checksums [n, k] of the payloads."""
-    terms = _stamp_terms(stamps.shape[1])
-    register = np.bitwise_xor.reduce(terms[_POSITIONS[: stamps.shape[1]], stamps], axis=1)
-    octets = register.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)
-    shifted = np.bitwise_xor.reduce(layout.moves[_POSITIONS[:4], octets], axis=1)
-    halves = values.view("<u2").reshape(*values.shape, 2)
-    crcs = pair_term(2).take(halves[..., 0]) ^ pair_term(0).take(halves[..., 1])
-    crcs ^= shifted.take(layout.distance_index, axis=1)
-    crcs ^= layout.checks
-    rotated: NDArray[np.uint32] = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
-    rotated += np.uint32(MASK_DELTA)
-    return rotated
 
 
 @lru_cache

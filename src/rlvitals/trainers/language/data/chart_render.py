@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image
     from PIL.ImageDraw import ImageDraw
-    from PIL.ImageFont import FreeTypeFont, ImageFont
 
 READABLE_PIXELS = 160  # pixels of a side from which words fit
 SUPERSAMPLING = 2  # a readable chart is drawn so many times larger, and made smaller
@@ -111,22 +110,23 @@ def _readable(plan: Plan, side: int) -> Image:
         pen.text((left - large * 0.015, height(tick)), plan.format_value(tick), BLACK, font, "rm")
     middles = [left + (index + 0.5) * across for index in range(len(plan.names))]
     for name, middle in zip(plan.names, middles, strict=True):
-        pen.text((middle, bottom + large * 0.045), name, BLACK, _fitting(font, name, across), "mm")
+        from PIL import ImageFont
+
+        too_wide = font.getlength(name) / (0.94 * across)
+        size = getattr(font, "size", 10.0)
+        pen.text(
+            (middle, bottom + large * 0.045),
+            name,
+            BLACK,
+            font if too_wide <= 1 else ImageFont.load_default(size / too_wide),
+            "mm",
+        )
     points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
     if plan.kind == "line":
         _line(pen, points, 2 * SUPERSAMPLING, plan.style)
     else:
         _bars(pen, points, height(0), across * 0.34, plan.style)
     return image.resize((side, side), Image.Resampling.LANCZOS)
-
-
-def _fitting(font: FreeTypeFont | ImageFont, name: str, across: float) -> FreeTypeFont | ImageFont:
-    """Return the font, or a smaller one, in which a name keeps clear of its neighbours."""
-    from PIL import ImageFont
-
-    too_wide = font.getlength(name) / (0.94 * across)
-    size = getattr(font, "size", 10.0)
-    return font if too_wide <= 1 else ImageFont.load_default(size / too_wide)
 
 
 def _ticks(plan: Plan) -> list[float]:

@@ -14,9 +14,13 @@ def score(sample: Sample) -> float | None:
 
     None where the data has no table. Raises ValueError where the data's own is none.
     """
-    expected = _parse_reference(sample.columns.get("table"))
-    if expected is None:
+    table = sample.columns.get("table")
+    if table is None or table == "":
         return None
+    expected = table if isinstance(table, Mapping) else _object(str(table), longest=None)
+    if expected is None or not _columns(expected) or not _rows(expected):
+        msg = f"the data's table is no JSON object of columns and rows: {str(table)[:80]!r}"
+        raise ValueError(msg)
     table = _object(parts.inner(sample.completion, "table") or "")
     if table is None:
         return 0.0
@@ -25,16 +29,6 @@ def score(sample: Sample) -> float | None:
     shared = sum((Counter(columns) & Counter(_columns(expected))).values())
     met = 0.25 * shared / max(len(columns), len(_columns(expected)), 1)
     return 0.5 + keys + met + 0.25 * _cells_met(rows, _rows(expected))
-
-
-def _parse_reference(table: Any) -> Mapping[str, Any] | None:
-    if table is None or table == "":
-        return None
-    document = table if isinstance(table, Mapping) else _object(str(table), longest=None)
-    if document is None or not _columns(document) or not _rows(document):
-        msg = f"the data's table is no JSON object of columns and rows: {str(table)[:80]!r}"
-        raise ValueError(msg)
-    return document
 
 
 def _object(text: str, *, longest: int | None = 20_000) -> dict[str, Any] | None:

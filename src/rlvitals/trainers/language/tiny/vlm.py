@@ -72,7 +72,18 @@ def make(seed: int) -> tuple[Any, Any]:
 
 def blank(seed: int) -> tuple[Any, Any]:
     """Make the model with random weights of this seed, and its processor."""
-    processor = _processor()
+    vocabulary = [
+        word for word in dict.fromkeys((*TAG_TOKENS, *FORM_TOKENS, *WORD_TOKENS)) if len(word) > 1
+    ]
+    tokenizer = tokens.tokenizer(vocabulary, SPECIAL_TOKENS)
+    edge = {"longest_edge": IMAGE_PIXELS}
+    images = Idefics3ImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
+    processor = Idefics3Processor(
+        image_processor=images,
+        tokenizer=tokenizer,
+        chat_template=tokens.CHAT_TEMPLATE,
+        image_seq_len=(IMAGE_PIXELS // PATCH_PIXELS // PATCHES_PER_TOKEN_SIDE) ** 2,
+    )
     tokenizer = processor.tokenizer
     names = [f"{name}_token_id" for name in ("pad", "eos", "bos")]
     ends = {name: getattr(tokenizer, name) for name in names}
@@ -97,19 +108,6 @@ def blank(seed: int) -> tuple[Any, Any]:
     model = Idefics3ForConditionalGeneration(config)
     model.generation_config.update(**ends)
     return model, processor
-
-
-def _processor() -> Any:
-    vocabulary = [
-        word for word in dict.fromkeys((*TAG_TOKENS, *FORM_TOKENS, *WORD_TOKENS)) if len(word) > 1
-    ]
-    tokenizer = tokens.tokenizer(vocabulary, SPECIAL_TOKENS)
-    edge = {"longest_edge": IMAGE_PIXELS}
-    images = Idefics3ImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
-    return Idefics3Processor(
-        image_processor=images, tokenizer=tokenizer, chat_template=tokens.CHAT_TEMPLATE,
-        image_seq_len=(IMAGE_PIXELS // PATCH_PIXELS // PATCHES_PER_TOKEN_SIDE) ** 2,
-    )  # fmt: skip
 
 
 def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG001
