@@ -38,8 +38,6 @@ from rlvitals.storage.typed import Fields
 INDEX_FOLDER = ".rlvitals/"
 SHARD_DIGITS = 2  # of a hexadecimal hash: 256 shards, of 10,000 runs 40 in each
 MAX_LISTED_RUNS = 1000  # of a root without an index: three requests each, one after another
-RUN_FIELDS = ("id", "name", "project", "group", "seed", "notes", "tags", "created", "settings",
-              "more")  # fmt: skip
 MAX_VALUES = 50  # last values in an entry: 2 kB of a shard that is rewritten each minute
 
 
@@ -177,7 +175,10 @@ def _read_run_file(store: ObjectStore, name: str, manifest: Manifest) -> dict[st
     except (ValueError, FileNotFoundError):  # merged meanwhile
         return {"name": name}
     members = record if isinstance(record, dict) else {}
-    return {"name": name, **{key: members[key] for key in RUN_FIELDS if key in members}}
+    fields = (
+        "id", "name", "project", "group", "seed", "notes", "tags", "created", "settings", "more",
+    )  # fmt: skip
+    return {"name": name, **{key: members[key] for key in fields if key in members}}
 
 
 def search(

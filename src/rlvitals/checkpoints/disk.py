@@ -9,11 +9,6 @@ from pathlib import Path
 from rlvitals.storage.safe_files import atomic_write, sync
 
 FREE_SPACE_FACTOR = 1.2  # times the newest checkpoint: what must be free before the next one
-# What torch and safetensors say, who raise errors of their own around a write that failed.
-FULL_DISK_MESSAGES = (
-    "No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing",
-    "unexpected pos",  # torch's archive is shorter than what it wrote: all that is left of ENOSPC
-)  # fmt: skip
 
 
 def walk_files(folder: Path) -> Iterator[Path]:
@@ -76,7 +71,14 @@ def disk_is_full(error: BaseException) -> bool:
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             return True
-        if any(text in str(cause) for text in FULL_DISK_MESSAGES):
+        # What torch and safetensors say, who raise errors of their own around a write that failed.
+        messages = (
+            "No space left", "Disk quota exceeded", "File too large", "write failed",
+            "failed writing",
+            # torch's archive is shorter than what it wrote: all that is left of ENOSPC.
+            "unexpected pos",
+        )  # fmt: skip
+        if any(text in str(cause) for text in messages):
             return True
         cause = cause.__cause__ or cause.__context__
     return False

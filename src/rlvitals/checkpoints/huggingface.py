@@ -21,11 +21,6 @@ TRAINER_STATE_FILE = "trainer_state.json"  # written last of all
 ADAPTER_FILES = ("adapter_model.safetensors", "adapter_model.bin", "adapter_config.json")
 INCOMPLETE_FILE = "checkpoint-is-incomplete.txt"  # there while the Trainer saves on SIGTERM
 HEADER_LENGTH_BYTES = 8  # bytes: the length of the header, little-endian
-# Arguments that change nothing of what is computed.
-UNRELATED_ARGUMENTS = (
-    "output_dir", "run_name", "resume_from_checkpoint", "report_to", "project", "disable_tqdm",
-    "log_", "logging_", "save_", "push_to_hub", "hub_", "trackio_", "do_",
-)  # fmt: skip
 
 
 class Arguments(Protocol):
@@ -47,11 +42,12 @@ class Arguments(Protocol):
 
 def training_arguments(args: Arguments) -> dict[str, object]:
     """Return the arguments that a training must share with the one it continues."""
-    return {
-        key: value
-        for key, value in args.to_dict().items()
-        if not key.startswith(UNRELATED_ARGUMENTS)
-    }
+    # Arguments that change nothing of what is computed.
+    prefixes = (
+        "output_dir", "run_name", "resume_from_checkpoint", "report_to", "project", "disable_tqdm",
+        "log_", "logging_", "save_", "push_to_hub", "hub_", "trackio_", "do_",
+    )  # fmt: skip
+    return {key: value for key, value in args.to_dict().items() if not key.startswith(prefixes)}
 
 
 def missing_files(

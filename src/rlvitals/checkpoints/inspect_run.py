@@ -36,10 +36,6 @@ class CheckpointState(StrEnum):
 
 
 MAX_QUICK_READ_BYTES = 256 << 20  # bytes of one checkpoint: read in some tenths of a second
-# Of Stable-Baselines3, Lightning, RLlib, and trainers that number their torch files.
-OTHER_CHECKPOINT = re.compile(
-    r"(checkpoints/)?(.*_steps\.zip|.*\.ckpt|checkpoint_\d+|(checkpoint|model)_(step_)?\d+\.pth?)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,12 @@ def list_other_checkpoints(folder: Path) -> tuple[str, ...]:
     inner = folder / "checkpoints"
     if inner.is_dir():
         names += [f"{inner.name}/{path.name}" for path in inner.iterdir()]
-    return tuple(sorted(name for name in names if OTHER_CHECKPOINT.fullmatch(name)))
+    # Of Stable-Baselines3, Lightning, RLlib, and trainers that number their torch files.
+    pattern = re.compile(
+        r"(checkpoints/)?(.*_steps\.zip|.*\.ckpt|checkpoint_\d+"
+        r"|(checkpoint|model)_(step_)?\d+\.pth?)"
+    )
+    return tuple(sorted(name for name in names if pattern.fullmatch(name)))
 
 
 def try_inspect(folder: Path) -> Inspection | None:

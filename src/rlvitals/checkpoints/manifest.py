@@ -25,16 +25,6 @@ from rlvitals.storage.typed import Fields
 
 MANIFEST_FORMAT = 1
 SEAL_KEY = "seal"  # of the manifest itself: its own hash
-# By the kind of a read error: what a person can do about it.
-DAMAGE_REMEDIES = {
-    errno.EACCES: "give this user the right to read it (chmod -R u+rX, chown)",
-    errno.EPERM: "give this user the right to read it (chmod -R u+rX, chown)",
-    errno.EIO: "the disk reports a read error: look at dmesg, or copy the folder to another disk",
-    errno.ESTALE: "mount the network file system again",
-    errno.EMFILE: "allow the process more open files (ulimit -n)",
-    errno.ENFILE: "close programs with many open files, or raise fs.file-max",
-    errno.ENOMEM: "free memory",
-}
 
 
 class CannotResume(VitalsError):  # noqa: N818 - the name says what went wrong
@@ -47,7 +37,18 @@ class UnreadableCheckpoint(CannotResume):
     def __init__(self, path: Path, error: OSError) -> None:
         """Store the path and the system's error."""
         number = error.errno if error.errno is not None else 0
-        remedy = DAMAGE_REMEDIES.get(number, "mend the file system")
+        # By the kind of a read error: what a person can do about it.
+        remedies = {
+            errno.EACCES: "give this user the right to read it (chmod -R u+rX, chown)",
+            errno.EPERM: "give this user the right to read it (chmod -R u+rX, chown)",
+            errno.EIO: "the disk reports a read error: look at dmesg, "
+            "or copy the folder to another disk",
+            errno.ESTALE: "mount the network file system again",
+            errno.EMFILE: "allow the process more open files (ulimit -n)",
+            errno.ENFILE: "close programs with many open files, or raise fs.file-max",
+            errno.ENOMEM: "free memory",
+        }
+        remedy = remedies.get(number, "mend the file system")
         super().__init__(
             f"cannot be read: {error.strerror or error}",
             where=error.filename if isinstance(error.filename, str) else str(path),

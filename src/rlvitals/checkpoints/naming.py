@@ -23,7 +23,6 @@ LATEST_FILE = "latest"
 CHECKPOINT_PREFIX = "checkpoint-"
 CORRUPT_SUFFIX, OTHER_RUN_SUFFIX, FRESH_START_SUFFIX = "corrupt", "other", "before-fresh"
 CHECKPOINT_NAME = re.compile(r"checkpoint-(\d+)")
-UNFINISHED_NAME = re.compile(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,10 @@ def find_misplaced(folder: Path) -> tuple[Path, ...]:
 def find_unfinished(folder: Path) -> tuple[Unfinished, ...]:
     """Return the folders that were being written. Raises OSError."""
     folders = (path for path in _list_folders(folder) if not path.is_symlink())  # we make folders
-    matches = ((path, UNFINISHED_NAME.fullmatch(path.name)) for path in folders)
+    matches = (
+        (path, re.fullmatch(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}", path.name))
+        for path in folders
+    )
     return tuple(Unfinished(path, int(m[1]), m[2], int(m[3])) for path, m in matches if m)
 
 

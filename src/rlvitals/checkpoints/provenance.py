@@ -13,14 +13,6 @@ from rlvitals.checkpoints.manifest import Manifest
 from rlvitals.checkpoints.training_code import code
 from rlvitals.storage import redact
 
-# Of what is loaded, what computes: another version of it may round otherwise.
-NUMERIC_PACKAGES = (
-    "torch", "numpy", "gymnasium", "stable_baselines3", "transformers", "trl", "peft", "accelerate",
-    "jax", "numba", "ale_py", "bitsandbytes", "datasets", "deepspeed", "envpool", "flash_attn",
-    "flax", "jaxlib", "lightning", "mujoco", "optax", "pufferlib", "pytorch_lightning", "ray",
-    "sb3_contrib", "scipy", "tokenizers", "triton", "vllm", "xformers",
-)  # fmt: skip
-
 
 def current_versions() -> dict[str, str]:
     """Return what this process computes with: versions, machine, threads."""
@@ -35,7 +27,15 @@ def current_versions() -> dict[str, str]:
         "host": naming.host_id(),
         "threads": threads,
     }
-    for name in NUMERIC_PACKAGES:
+    # Of what is loaded, what computes: another version of it may round otherwise.
+    packages = (
+        "torch", "numpy", "gymnasium", "stable_baselines3", "transformers", "trl", "peft",
+        "accelerate", "jax", "numba", "ale_py", "bitsandbytes", "datasets", "deepspeed", "envpool",
+        "flash_attn", "flax", "jaxlib", "lightning", "mujoco", "optax", "pufferlib",
+        "pytorch_lightning", "ray", "sb3_contrib", "scipy", "tokenizers", "triton", "vllm",
+        "xformers",
+    )  # fmt: skip
+    for name in packages:
         if name in sys.modules:
             version = getattr(sys.modules[name], "__version__", None)
             if version is not None:

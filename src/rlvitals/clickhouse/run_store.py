@@ -27,12 +27,6 @@ RUN_ORDERS = {
     "step": "isNull(step), step DESC, path",
 }
 MAX_INT64 = 2**63 - 1
-EXTREME_KEYS = {
-    "first_key": store_tables.point_key("f.1", "f.2", "f.3"),
-    "last_key": store_tables.point_key("l.1", "l.2", "l.3"),
-    "low_key": store_tables.value_key("lo.1", "lo.2", "lo.3", "lo.4"),
-    "high_key": store_tables.value_key("hi.1", "hi.2", "hi.3", "hi.4"),
-}
 # A row of `pixels` that lies in one column of pixels is taken as it is; the points of others are
 # read. Rows that were not put together yet do no harm: each is of points of its own.
 EXTREMES = """
@@ -53,12 +47,6 @@ FROM (
       WHERE run = {{run:String}} AND key = {{key:String}} AND NOT ({is_inner})
         AND last.1 >= {{first:Int64}} AND first.1 <= {{last:Int64}}))
 GROUP BY column, kind ORDER BY column"""
-BOUNDS = """
-SELECT min(first.1), max(last.1), (
-    SELECT sum(points) FROM (
-      SELECT max(points) AS points FROM series
-      WHERE run = {run:String} AND key = {key:String} GROUP BY attempt))
-FROM pixels WHERE run = {run:String} AND key = {key:String} HAVING count() > 0"""
 # The points of buckets inside of a range of steps, and those inside of the buckets at its edges.
 COUNT_INSIDE = """
 WITH (
@@ -156,7 +144,13 @@ class RunStore(RunQuery):
         if width < 1:
             raise ValueError("a plot has at least one column")
         values: dict[str, object] = {"run": path, "key": key, "size": self.bucket_points}
-        rows = self.connection.query(BOUNDS, values)
+        query = """
+SELECT min(first.1), max(last.1), (
+    SELECT sum(points) FROM (
+      SELECT max(points) AS points FROM series
+      WHERE run = {run:String} AND key = {key:String} GROUP BY attempt))
+FROM pixels WHERE run = {run:String} AND key = {key:String} HAVING count() > 0"""
+        rows = self.connection.query(query, values)
         if not rows:
             raise KeyError(key)
         ((low_step, high_step, count),) = rows
@@ -262,7 +256,10 @@ def compile_extremes(low: int, high: int, width: int) -> str:
         column_of_first=column("f.1"),
         column_of_step=column("step"),
         kind=store_tables.POINT_KIND,
-        **EXTREME_KEYS,
+        first_key=store_tables.point_key("f.1", "f.2", "f.3"),
+        last_key=store_tables.point_key("l.1", "l.2", "l.3"),
+        low_key=store_tables.value_key("lo.1", "lo.2", "lo.3", "lo.4"),
+        high_key=store_tables.value_key("hi.1", "hi.2", "hi.3", "hi.4"),
     )
 
 

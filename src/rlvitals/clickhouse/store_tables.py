@@ -196,7 +196,6 @@ ORIGIN_TABLE = Table(
     "MergeTree ORDER BY version",
     is_public=False,
 )
-STORE_TABLES = (RUN_TABLE, POINT_TABLE, SERIES_TABLE, PIXEL_TABLE, ROLLOUT_TABLE, ORIGIN_TABLE)
 RUN_TABLES = (POINT_TABLE, SERIES_TABLE, PIXEL_TABLE, ROLLOUT_TABLE)  # whose rows belong to a run
 
 SETTING_VIEW = Table(
@@ -273,20 +272,21 @@ POINT_EXTREMES = f"""
     argMax((step, attempt, ordinal, time, value), {point_key(*PLACE_NAMES)}) AS last,
     argMin((value, step, attempt, ordinal, time), {value_key("value", *PLACE_NAMES)}) AS low,
     argMin((-value, step, attempt, ordinal, time), {value_key("-value", *PLACE_NAMES)}) AS high"""
-SERIES_FEED = f"""SELECT run, key, attempt, max(ordinal) + 1 AS points,
-    argMax((attempt, ordinal, step, time, value), {place_key("attempt", "ordinal")}) AS last
-  FROM points GROUP BY run, key, attempt"""  # noqa: S608 - our own names
 PIXELS_FEED = f"""SELECT run, key, attempt, intDiv(ordinal, {{bucket}}) AS bucket,
     {POINT_KIND} AS kind, {POINT_EXTREMES}, min(ordinal) AS begin, max(ordinal) AS end
-  FROM points GROUP BY run, key, attempt, bucket, kind"""  # noqa: S608 - the same
+  FROM points GROUP BY run, key, attempt, bucket, kind"""  # noqa: S608 - our own names
 
 
 def create_statements() -> tuple[str, ...]:
     """Return the statements that create all tables and views where they are missing."""
-    feeds = {SERIES_TABLE: SERIES_FEED, PIXEL_TABLE: PIXELS_FEED.format(bucket=BUCKET_POINTS)}
+    series = f"""SELECT run, key, attempt, max(ordinal) + 1 AS points,
+    argMax((attempt, ordinal, step, time, value), {place_key("attempt", "ordinal")}) AS last
+  FROM points GROUP BY run, key, attempt"""  # noqa: S608 - our own names
+    feeds = {SERIES_TABLE: series, PIXEL_TABLE: PIXELS_FEED.format(bucket=BUCKET_POINTS)}
     view = "CREATE MATERIALIZED VIEW IF NOT EXISTS"
+    tables = (RUN_TABLE, POINT_TABLE, SERIES_TABLE, PIXEL_TABLE, ROLLOUT_TABLE, ORIGIN_TABLE)
     return (
-        *(table.create() for table in STORE_TABLES),
+        *(table.create() for table in tables),
         *(f"CREATE VIEW IF NOT EXISTS `{table.name}` AS {table.engine}" for table in STORE_VIEWS),
         *(f"{view} `{table.name}_feed` TO `{table.name}` AS {feeds[table]}" for table in feeds),
     )

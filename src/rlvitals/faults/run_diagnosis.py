@@ -13,15 +13,6 @@ from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.fault import FAILED_VERDICT, Onset
 from rlvitals.faults.folder import Recorded
 
-# The settings that a tracker records, by the library's names. `batch_size` is left out: it means
-# different things in different libraries.
-TRACKED_SETTINGS = (
-    "algorithm", "env_id", "n_envs", "total_timesteps", "n_steps", "n_epochs", "gamma",
-    "gae_lambda", "learning_rate", "ent_coef", "vf_coef", "clip_range", "target_kl", "tau",
-    "target_update_interval", "buffer_size", "learning_starts", "exploration_fraction",
-    "exploration_final_eps",
-)  # fmt: skip
-
 Asked = TypeVar("Asked", bound=tuple[Any, ...])  # the folder of the runs first
 Answer = TypeVar("Answer")
 
@@ -86,7 +77,15 @@ def map_parallel(
 
 def tracked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of a run's settings that a tracker records."""
-    return {key: settings[key] for key in TRACKED_SETTINGS if key in settings}
+    # The settings that a tracker records, by the library's names. `batch_size` is left out: it
+    # means different things in different libraries.
+    keys = (
+        "algorithm", "env_id", "n_envs", "total_timesteps", "n_steps", "n_epochs", "gamma",
+        "gae_lambda", "learning_rate", "ent_coef", "vf_coef", "clip_range", "target_kl", "tau",
+        "target_update_interval", "buffer_size", "learning_starts", "exploration_fraction",
+        "exploration_final_eps",
+    )  # fmt: skip
+    return {key: settings[key] for key in keys if key in settings}
 
 
 def load(root: Path, run: Recorded, *, with_settings: bool = True) -> rlvitals.Trace:

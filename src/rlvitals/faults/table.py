@@ -5,21 +5,6 @@ from collections.abc import Iterable, Sequence
 from rlvitals.faults.online_eval import Live
 from rlvitals.faults.score import Row, Score, Share
 
-# The targets of the test split.
-TARGET_ROWS = (
-    ("root cause named by the first case", "recall_1", ">=", 0.80),
-    ("root cause among the first three", "recall_3", ">=", 0.92),
-    ("errors per healthy run", "errors", "<=", 0.03),
-    ("warnings per healthy run", "warnings", "<=", 0.08),
-    ("delay, median share of the run", "delay", "<=", 0.15),
-    ("verdict right", "verdicts", ">=", 0.85),
-)
-OTHER_ROWS = (
-    ("root cause named, all broken runs", "recall_1_all"),
-    ("any alarm on a broken run", "any_alarm"),
-    ("precision of an alarm", "precision"),
-    ("verdict right, rewards tampered with too", "verdicts_all"),
-)
 Lines = list[tuple[str, ...]]
 
 
@@ -35,9 +20,22 @@ def format_counts(score: Score) -> str:
 def summary(score: Score) -> Lines:
     """Return the main table: score, value, 95 % interval, target, runs."""
     lines: Lines = [("", "reached", "95 % interval", "target", "runs")]
-    for title, key, sign, target in TARGET_ROWS:
+    # The targets of the test split.
+    for title, key, sign, target in (
+        ("root cause named by the first case", "recall_1", ">=", 0.80),
+        ("root cause among the first three", "recall_3", ">=", 0.92),
+        ("errors per healthy run", "errors", "<=", 0.03),
+        ("warnings per healthy run", "warnings", "<=", 0.08),
+        ("delay, median share of the run", "delay", "<=", 0.15),
+        ("verdict right", "verdicts", ">=", 0.85),
+    ):
         lines.append((title, *_cells(getattr(score, key)), f"{sign} {target:g}", _runs(score, key)))
-    for title, key in OTHER_ROWS:
+    for title, key in (
+        ("root cause named, all broken runs", "recall_1_all"),
+        ("any alarm on a broken run", "any_alarm"),
+        ("precision of an alarm", "precision"),
+        ("verdict right, rewards tampered with too", "verdicts_all"),
+    ):
         lines.append((title, *_cells(getattr(score, key)), "", _runs(score, key)))
     return lines
 

@@ -56,10 +56,6 @@ CREATE INDEX settings_by ON settings (key);
 SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
   runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
 
-# A run whose process may be alive is also judged by its silence, which no file records.
-SELECT_UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
-  WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
-  OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
 # Both compare ASCII letters without their case; no character of the text is special.
 CONTAINS = "instr(lower({}), lower(?))"
 ENDS_WITH = "substr(lower(key), -length(?)) = lower(?)"
@@ -163,7 +159,11 @@ class Index(RunQuery):
     def unjudged(self, judge: str = "") -> tuple[str, ...]:
         """Return the runs without a verdict of `judge` on their current content."""
         grace = 86_400.0  # seconds after the last row in which a silence may change its meaning
-        return tuple(path for (path,) in self._db.execute(SELECT_UNJUDGED, (judge, grace)))
+        # A run whose process may be alive is also judged by its silence, which no file records.
+        query = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
+  WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
+  OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
+        return tuple(path for (path,) in self._db.execute(query, (judge, grace)))
 
     def note(
         self,

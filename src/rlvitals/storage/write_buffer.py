@@ -9,12 +9,6 @@ from rlvitals.storage.frames import Kind
 
 MAX_PENDING_BYTES = 256 << 20  # of a run: all that waits for its disk and for its sinks
 MAX_WRITE_PARTS = 512  # of one write: systems take 1,024 at least
-# What is dropped first where memory ends: numbers outlive texts, and settings outlive numbers.
-DROP_ORDER = (
-    frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE}),
-    frozenset({Kind.SCALARS}),
-    frozenset({Kind.SETTINGS}),
-)
 
 Bytes = bytes | memoryview
 
@@ -83,7 +77,13 @@ class WriteBuffer:
         self._grow(size)
         if kind != Kind.KEYS and not self._budget.fits(0):  # a key table goes with its rows
             first = self._blocks.popleft() if self._is_partial else None
-            for kinds in DROP_ORDER:
+            # What is dropped first where memory ends: numbers outlive texts, and settings outlive
+            # numbers.
+            for kinds in (
+                frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE}),
+                frozenset({Kind.SCALARS}),
+                frozenset({Kind.SETTINGS}),
+            ):
                 if self._budget.fits(0):
                     break
                 remaining: deque[_Block] = deque()

@@ -26,19 +26,6 @@ MAX_DIFF_BYTES = 256 * 1024  # of a diff that is kept
 MAX_GIT_OUTPUT_BYTES = (
     4 * MAX_DIFF_BYTES
 )  # of git's output: a checked-in data file can change by gigabytes
-# Variables that change what a run does, by name or by beginning.
-RUN_VARIABLES = frozenset(
-    {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONHASHSEED",
-     "CUBLAS_WORKSPACE_CONFIG", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "RANK", "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
-     "OPENBLAS_NUM_THREADS", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV", "LD_PRELOAD", "PYTHONPATH",
-     "MUJOCO_GL", "ACCELERATE_MIXED_PRECISION", "HF_HOME", "HF_HUB_OFFLINE", "TZ"}
-)  # fmt: skip
-RUN_VARIABLE_PREFIXES = (
-    "SLURM_JOB", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_ARRAY", "PBS_JOB", "LSB_JOB", "NCCL_",
-    "TORCH_", "PYTORCH_", "TORCHELASTIC_", "XLA_", "JAX_", "VLLM_", "FSDP_", "ACCELERATE_",
-    "DEEPSPEED_", "RAY_", "RLVITALS_",
-)  # fmt: skip
 SEED_NAME = lazy_pattern(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
 # The names of folders are PyPA's: "Recording installed projects".
 PACKAGE_FOLDER = lazy_pattern(
@@ -103,10 +90,23 @@ def seeds(settings: Mapping[str, object]) -> dict[str, object]:
 
 def environment() -> dict[str, str]:
     """Return the variables that change what a run does, without secrets."""
+    # Variables that change what a run does, by name or by beginning.
+    names = {
+        "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONHASHSEED",
+        "CUBLAS_WORKSPACE_CONFIG", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "RANK", "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV", "LD_PRELOAD", "PYTHONPATH",
+        "MUJOCO_GL", "ACCELERATE_MIXED_PRECISION", "HF_HOME", "HF_HUB_OFFLINE", "TZ",
+    }  # fmt: skip
+    prefixes = (
+        "SLURM_JOB", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_ARRAY", "PBS_JOB", "LSB_JOB", "NCCL_",
+        "TORCH_", "PYTORCH_", "TORCHELASTIC_", "XLA_", "JAX_", "VLLM_", "FSDP_", "ACCELERATE_",
+        "DEEPSPEED_", "RAY_", "RLVITALS_",
+    )  # fmt: skip
     variables = {
         name: value
         for name, value in os.environ.items()
-        if name in RUN_VARIABLES or name.startswith(RUN_VARIABLE_PREFIXES)
+        if name in names or name.startswith(prefixes)
     }
     return redact.mapping(dict(sorted(variables.items())))
 

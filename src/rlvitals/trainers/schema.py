@@ -18,11 +18,6 @@ from rlvitals.lab import nearest
 
 T = TypeVar("T")
 Values = Mapping[str, Any]
-# What an item may be, both ends included; any other number from 0 on.
-ITEM_RANGES = {
-    "SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf),
-    "SEED": (0.0, 2**32 - 1),  # NumPy's
-}  # fmt: skip
 QUICK_TEST_FLAG = "--quick-test"
 NO_VALUES: Values = MappingProxyType({})
 # A flag of such a name says little without its section.
@@ -161,7 +156,12 @@ def _number_check(default: float) -> Callable[[Any, Any, str], float]:
             raise UsageError(f"{value!r} is not a number", where=path, hint=f"as {default}")
         if is_integer and value != int(value):
             raise UsageError(f"{value!r} is not a whole number", where=path, hint=f"as {default}")
-        low, high = ITEM_RANGES.get(field.metadata["item"], (0.0, inf))
+        # What an item may be, both ends included; any other number from 0 on.
+        ranges = {
+            "SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf),
+            "SEED": (0.0, 2**32 - 1),  # NumPy's
+        }  # fmt: skip
+        low, high = ranges.get(field.metadata["item"], (0.0, inf))
         low = min(low, default)
         if low <= value <= high:
             return int(value) if is_integer else float(value)

@@ -23,16 +23,6 @@ from rlvitals.checkpoints.state.tensors import TensorReader, TensorWriter, Unsup
 from rlvitals.errors import VitalsError
 
 Node = Any  # JSON
-OPAQUE_MODULES = (
-    "builtins",
-    "_io",
-    "io",
-    "_thread",
-    "threading",
-    "multiprocessing",
-    "socket",
-    "queue",
-)
 
 
 class Unsaveable(VitalsError):  # noqa: N818 - the name says what went wrong
@@ -279,7 +269,16 @@ _PLAIN_READERS: dict[str, Any] = {
 
 def _attributes(value: object) -> dict[str, Any] | None:
     """Return an object's attributes, including slots; None if it has none to read."""
-    if _module_name(value).partition(".")[0] in OPAQUE_MODULES:
+    if _module_name(value).partition(".")[0] in (
+        "builtins",
+        "_io",
+        "io",
+        "_thread",
+        "threading",
+        "multiprocessing",
+        "socket",
+        "queue",
+    ):
         return None
     attributes = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:

@@ -17,10 +17,6 @@ from rlvitals.errors import VitalsError
 from rlvitals.startup.fast_dataclass import dataclass
 
 T = TypeVar("T")
-# What another try does not mend.
-PERMANENT_ERRNOS = (
-    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG, errno.ELOOP,
-)  # fmt: skip
 PERMANENT_ERRORS = (
     PermissionError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError,
     VitalsError, NotImplementedError, ValueError, TypeError, AttributeError, ImportError,
@@ -83,7 +79,11 @@ def is_permanent(error: Exception) -> bool:
     """Return whether another try would fail the same way."""
     if isinstance(error, (SourceChanged, CopyStopped, CallTimeout, *PERMANENT_ERRORS)):
         return True
-    return isinstance(error, OSError) and error.errno in PERMANENT_ERRNOS
+    # What another try does not mend.
+    numbers = (
+        errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG, errno.ELOOP,
+    )  # fmt: skip
+    return isinstance(error, OSError) and error.errno in numbers
 
 
 def read_piece(path: Path, name: str) -> Piece:

@@ -24,10 +24,6 @@ from rlvitals.checkpoints.transfer.timeouts import (
 from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.storage import redact
 
-# An upload appears when it is complete. Names of fsspec's back-ends.
-OBJECT_STORES = frozenset(
-    {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "hf", "r2", "oci"}
-)
 MAX_SINGLE_PUT_BYTES = 8 << 20  # bytes: what is smaller is sent in one request
 SCHEME_PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "s3fs"} | {
     "gs": "gcsfs", "gcs": "gcsfs", "s3a": "s3fs", "abfs": "adlfs", "az": "adlfs",
@@ -52,8 +48,12 @@ class FsspecFiles:
         self._files, root = call_within(stall, connect)
         self._root = root.rstrip("/")
         protocols = self._files.protocol
+        # An upload appears when it is complete. Names of fsspec's back-ends.
+        stores = {
+            "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "hf", "r2", "oci",
+        }  # fmt: skip
         self._store = bool(
-            OBJECT_STORES & set(protocols if isinstance(protocols, tuple) else (protocols,))
+            stores & set(protocols if isinstance(protocols, tuple) else (protocols,))
         )
 
     @contextmanager

@@ -13,7 +13,6 @@ from rlvitals.startup.fast_dataclass import dataclass
 
 MAX_MANIFEST_BYTES = 256 << 20  # bytes of a manifest: more is none of ours
 MANIFEST_PATH = re.compile(r"(checkpoint-(\d+))/manifest\.json")
-UNNAMED_MANIFEST_PATH = re.compile(r"\.(checkpoint-(\d+))\.(?:partial|gone)/manifest\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,8 @@ def unnamed_checkpoints(
     remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> dict[str, RemoteCheckpoint]:
     """Return those interrupted between manifest and final name, by final name."""
-    return dict(_find(remote, sizes, patience, UNNAMED_MANIFEST_PATH))
+    pattern = re.compile(r"\.(checkpoint-(\d+))\.(?:partial|gone)/manifest\.json")
+    return dict(_find(remote, sizes, patience, pattern))
 
 
 def _find(

@@ -14,8 +14,6 @@ from rlvitals.trainers.language import run_metadata, sample_weights
 from rlvitals.trainers.language.config import GRPO_MODE, Config, MonitoringConfig
 
 MODE_FIELD = "{-mode}"
-MODE_METRICS = ("avg_reward", "mean_reward", "positive_samples", "positive_ratio",
-            "negative_samples", "negative_ratio", "pos_neg_ratio")  # fmt: skip
 LANGUAGE_CONFIG_FILE = "training_config.json"
 
 
@@ -45,11 +43,6 @@ TRL_KEYS = {
     "epsilon": "cliprange",
     "activation_checkpointing": "gradient_checkpointing",
 }
-SHARED_KEYS = (
-    "seed", "gradient_accumulation_steps", "learning_rate", "lr_scheduler_type", "warmup_steps",
-    "max_grad_norm", "beta", "num_iterations", "loss_type", "scale_rewards", "temperature",
-    "max_completion_length", "mask_truncated_completions",
-)  # fmt: skip
 
 
 # Below these nothing is trained; advantages need two answers to compare.
@@ -64,7 +57,12 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
     """Return TRL's arguments. Raises UsageError for those that do not go together."""
     _check(config)
     training, saving = config.training, config.checkpointing
-    options: dict[str, Any] = {name: getattr(training, name) for name in SHARED_KEYS}
+    names = (
+        "seed", "gradient_accumulation_steps", "learning_rate", "lr_scheduler_type", "warmup_steps",
+        "max_grad_norm", "beta", "num_iterations", "loss_type", "scale_rewards", "temperature",
+        "max_completion_length", "mask_truncated_completions",
+    )  # fmt: skip
+    options: dict[str, Any] = {name: getattr(training, name) for name in names}
     options |= {name: getattr(training, key) for name, key in TRL_KEYS.items()}
     options |= {
         "output_dir": str(output),
@@ -148,10 +146,14 @@ def check_samples(args: GRPOConfig, samples: int) -> None:
 
 def sinks(config: MonitoringConfig, name: str, mode: str) -> dict[str, Mapping[str, Any]]:
     """Return the additional sinks and their options. Raises UsageError."""
+    metrics = (
+        "avg_reward", "mean_reward", "positive_samples", "positive_ratio", "negative_samples",
+        "negative_ratio", "pos_neg_ratio",
+    )  # fmt: skip
     names = {
         f"{p}/{key}": f"{p}/{key}"
         for p in sample_weights.METRIC_PREFIXES.values()
-        for key in MODE_METRICS
+        for key in metrics
     }
     return run_metadata.sinks(config, name, mode, names=names, prefix="train/")
 

@@ -48,12 +48,6 @@ OTHER_LORA_TARGETS = (
     "out_proj", "fc1", "fc2", "dense", "qkv_proj", "gate_up_proj", "query_key_value",
     "dense_h_to_4h", "dense_4h_to_h", "c_attn", "c_fc", "c_proj",
 )  # fmt: skip
-# What a message of the hub is about, and what helps.
-HUB_HINTS = (
-    ("gated", "ask for access on its page, then: hf auth login"),
-    ("connect", "name a folder, or fetch it where there is a network: hf download {name}"),
-    ("", "a name of huggingface.co as org/name, a folder, or one of {known}"),
-)
 BASE_FOLDER = "base"  # in a run's folder: a tiny model before it is trained
 
 
@@ -211,7 +205,13 @@ def _explain_errors(name: str) -> Iterator[None]:
                 hint=hint,
             ) from error
         names = ", ".join((*tiny.TINY_MODELS, *MODEL_ALIASES))
-        hint = next(text for key, text in HUB_HINTS if key in message)
+        # What a message of the hub is about, and what helps.
+        hints = (
+            ("gated", "ask for access on its page, then: hf auth login"),
+            ("connect", "name a folder, or fetch it where there is a network: hf download {name}"),
+            ("", "a name of huggingface.co as org/name, a folder, or one of {known}"),
+        )
+        hint = next(text for key, text in hints if key in message)
         raise VitalsError(
             f"the model cannot be loaded: {_first(message)}",
             where=location,

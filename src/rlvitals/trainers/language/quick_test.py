@@ -15,10 +15,6 @@ from rlvitals.trainers.language import evaluate_model
 from rlvitals.trainers.language.console import Progress
 from rlvitals.trainers.language.language_harness import TrainingResult
 
-QUICK_TEST_SIGNIFICANCE_LEVEL = (
-    0.05  # two-sided p-value at which a change is called a rise or a fall
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -56,7 +52,8 @@ class Comparison:
             f"({self.gained_count} gained, {self.lost_count} lost, "
             f"sign test p {'< 0.001' if p < 0.001 else f'= {p:.2g}'})"
         )
-        if p > QUICK_TEST_SIGNIFICANCE_LEVEL:
+        # The two-sided p-value at which a change is called a rise or a fall.
+        if p > 0.05:
             steps = quantity(self.steps, "step")
             return f"all parts ran; no rise in {steps}, which may be too few to learn: {numbers}"
         change = "a rise" if self.gained_count > self.lost_count else "a fall"

@@ -105,15 +105,12 @@ class Chunks:
             self.cloning = None
         if self.is_complete:
             counters = self._ppo.counters
-            chunk = counters.chunk
             line = f"[chunk] {chunk.number}/{self.count} requests={counters.steps - chunk.began}"
-            if counters.chunk.counts:
+            if chunk.counts:
                 line += f" act={format_shares([n / sum(chunk.counts) for n in chunk.counts])}"
-            if counters.chunk.last_kl is not None:
+            if chunk.last_kl is not None:
                 line += self._warm(rollout)
-                line += (
-                    f" kl_to_warm_start={counters.chunk.first_kl:.4f}->{counters.chunk.last_kl:.4f}"
-                )
+                line += f" kl_to_warm_start={chunk.first_kl:.4f}->{chunk.last_kl:.4f}"
             self._log.info(line)
 
     def end_chunk(self, status: str) -> None:

@@ -13,12 +13,6 @@ from rlvitals.trainers.ppo.telemetry import LOG_FORMAT
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-# What the bar shows of an update, and how.
-BAR_METRICS = (
-    ("ep_return", "return {:.1f}"), ("latency", "latency {:.2f} s"), ("reward", "reward {:.3f}"),
-    ("approx_kl", "kl {:.4f}"), ("sps", "{:,.0f} steps/s"),
-)  # fmt: skip
-
 
 class UpdateFilter(logging.Filter):
     """Lets an update's line through now and then; any other line always."""
@@ -67,7 +61,12 @@ class Bar:
             )  # fmt: skip
             self._task = self._progress.add_task("", total=self._total, completed=step, said="")
             self._progress.start()
-        texts = [text.format(metrics[name]) for name, text in BAR_METRICS if name in metrics]
+        # What the bar shows of an update, and how.
+        formats = (
+            ("ep_return", "return {:.1f}"), ("latency", "latency {:.2f} s"),
+            ("reward", "reward {:.3f}"), ("approx_kl", "kl {:.4f}"), ("sps", "{:,.0f} steps/s"),
+        )  # fmt: skip
+        texts = [text.format(metrics[name]) for name, text in formats if name in metrics]
         self._progress.update(
             self._task, completed=min(step, self._total), said="  ".join(texts[:3])
         )

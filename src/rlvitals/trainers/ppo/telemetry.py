@@ -66,14 +66,6 @@ TENSORBOARD_TAGS = {
     "temp_pulse_remaining": "Temperature/PulseRemaining",
     "temp_step_count": "Temperature/Decisions",
 }
-# Which numbers a key of `monitoring.advanced_metrics` logs.
-TRACKED_METRICS = {
-    "track_policy_entropy": r"entropy_policy",
-    "track_value_function_variance": r"value_var",
-    "track_action_distribution": r"action_(replica|count)_\d+|selected_replica",
-    "track_kl_divergence": r"first_\w+|ratio_(mean|max)",
-    "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
-}
 # What an update's numbers may be, in the order of the exported table.
 LOGGED_UPDATE_COLUMNS = (
     "update", "pi_loss", "vf_loss", "loss", "entropy", "entropy_policy", "approx_kl",
@@ -110,8 +102,17 @@ def action_tags(actions: int) -> dict[str, str]:
 def select_metrics(metrics: Mapping[str, float], config: MonitoringConfig) -> Numbers:
     """Return those of an update's numbers that are to be recorded."""
     tracks, tail = config.advanced_metrics, config.tail_latency_tracking
+    # Which numbers a key of `monitoring.advanced_metrics` logs.
     off = "|".join(
-        pattern for name, pattern in TRACKED_METRICS.items() if not getattr(tracks, name)
+        pattern
+        for name, pattern in {
+            "track_policy_entropy": r"entropy_policy",
+            "track_value_function_variance": r"value_var",
+            "track_action_distribution": r"action_(replica|count)_\d+|selected_replica",
+            "track_kl_divergence": r"first_\w+|ratio_(mean|max)",
+            "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
+        }.items()
+        if not getattr(tracks, name)
     )
     left_out = re.compile(off) if off else None
     percentiles = tail.percentiles if tail.enable else ()

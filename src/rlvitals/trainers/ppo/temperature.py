@@ -11,9 +11,6 @@ from rlvitals import UsageError
 from rlvitals.trainers.ppo.config import TemperatureConfig
 
 REQUIRED_INFO = ("qps", "latency", "throughput", "utilisation")
-TARGET_ALPHA_FACTOR = (
-    0.1  # times the pressure's own alpha: how fast a target that is not set is learned
-)
 
 
 class Temperature(Protocol):
@@ -162,4 +159,5 @@ def _relative_change(value: float, target: float) -> float:
 
 def _target_step(target: float, value: float, alpha: float) -> float:
     """Return what a learned target moves by; the first value is taken as it is."""
-    return TARGET_ALPHA_FACTOR * alpha * (value - target) if target else value
+    # 0.1 times the pressure's own alpha: how fast a target that is not set is learned.
+    return 0.1 * alpha * (value - target) if target else value

@@ -20,9 +20,6 @@ from rlvitals.trainers.ppo.ppo import PPO
 
 PRETRAINED_FILE = "pretrained_actor.safetensors"
 MOMENTS_PREFIX = "observe."  # before the names of the normaliser's numbers
-# Of the cross-entropy of a policy that is blind to the state: a clone that does not get so much
-# below it has learned the shares of the actions alone.
-MIN_CLONING_GAIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,9 @@ class CloningEpoch:
         `later`: the agreement after the first update, which then decides.
         """
         last = updated or self.current
-        took = last.loss < (1 - MIN_CLONING_GAIN) * self.blind.loss
+        # 0.05 of the cross-entropy of a policy that is blind to the state: a clone that does not
+        # get so much below it has learned the shares of the actions alone.
+        took = last.loss < (1 - 0.05) * self.blind.loss
         stages = (self.untrained, self.current, *([updated] if updated else []))
         hits = " -> ".join(f"{stage.accuracy:.1%}" for stage in stages)
         losses = " -> ".join(f"{stage.loss:.3f}" for stage in stages)

@@ -20,11 +20,6 @@ EVALUATION_SEED = "evaluation"  # the seed of what evaluation asks: the same of 
 MIN_CHART_PIXELS = 28  # pixels of a side: two for each of a tiny chart's units, and its letters
 CHART_TASK_COLUMNS = ("image", "query", "label")
 CHART_REWARDS = ("format_reward", "num_token_reward", "accuracy_reward", "length_think_reward")
-# Columns that TRL 1.16 takes for its own, or gives reward functions itself (grpo_trainer.py).
-TRL_COLUMNS = (
-    "prompts", "completion", "completions", "completion_ids", "images", "tools", "environment",
-    "environments", "trainer_state", "log_extra", "log_metric",
-)  # fmt: skip
 REWARDS_BY_COLUMN = {"chart_type": "chart_type_reward", "table": "table_style_reward"}
 
 
@@ -220,7 +215,12 @@ class ImageTransform:
 def _make_task(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: int) -> Task:
     import datasets
 
-    reserved = [name for name in TRL_COLUMNS if name in rows.column_names]
+    # Columns that TRL 1.16 takes for its own, or gives reward functions itself (grpo_trainer.py).
+    columns = (
+        "prompts", "completion", "completions", "completion_ids", "images", "tools", "environment",
+        "environments", "trainer_state", "log_extra", "log_metric",
+    )  # fmt: skip
+    reserved = [name for name in columns if name in rows.column_names]
     rows = rows.remove_columns(reserved)
     has_images = "image" in rows.column_names
     if has_images:

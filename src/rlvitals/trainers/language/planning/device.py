@@ -10,8 +10,6 @@ import torch
 
 # Share of a stated peak that training reaches: 0.46 in Chowdhery et al. 2022 (PaLM), table 3.
 PEAK_UTILISATION = 0.46
-# FLOP a byte where only the FLOPs are stated: 156 of an A100, 295 of an H100 (dense bfloat16).
-FLOPS_PER_BYTE = 200.0
 COPY_BYTES = 1 << 26  # bytes that are copied: more than caches hold
 
 
@@ -38,8 +36,10 @@ def rates(
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if flops:
         reached = PEAK_UTILISATION * flops
+        # 200 FLOP a byte where only the FLOPs are stated: 156 of an A100, 295 of an H100 (dense
+        # bfloat16).
         return Rates(
-            reached, PEAK_UTILISATION * (bandwidth or flops / FLOPS_PER_BYTE), 0.0,
+            reached, PEAK_UTILISATION * (bandwidth or flops / 200.0), 0.0,
             _memory(device), str(device), "stated",
         )  # fmt: skip
     tokens, width, inner = (min(side, 4096) for side in sides)

@@ -22,9 +22,6 @@ from rlvitals.trainers.language.rlhf.batch import Responses
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
 from rlvitals.trainers.language.rlhf.policy import Policy
 
-STEP_TRAFFIC = 7  # reads and writes of a step of Adam: weight, gradient and moments; 3 are written
-STEP_OPERATIONS = 15  # of Adam over all weights at once
-
 Score = Callable[[], Iterable[Tensor]]
 
 
@@ -176,8 +173,10 @@ def _phases(
         traces.read.seconds + tokens.seconds, traces.read.flops + tokens.flops,
         max(traces.read.peak, traces.drawn.peak),
     )  # fmt: skip
+    # A step of Adam reads and writes 7 times: weight, gradient and moments; 3 are written. It is 15
+    # operations over all weights at once.
     step = Pass(
-        STEP_TRAFFIC * trained / rates.bandwidth + STEP_OPERATIONS * rates.overhead,
+        7 * trained / rates.bandwidth + 15 * rates.overhead,
         peak=2 * trained,  # the gradients, and what the step computes from them
     )
     learned = traces.checkpointed if update.checkpointing else traces.learned

@@ -12,9 +12,6 @@ from rlvitals.trainers.language.rewards.custom_reward import import_function
 from rlvitals.trainers.language.rewards.reward import Alike, Measure, Sample
 
 MAX_ERROR_CHARACTERS = 200  # characters of a prompt, a completion or an exception in an error
-MAX_FLOAT32 = (
-    3.4028234663852886e38  # float32's largest: TRL holds rewards so, and above is infinity
-)
 # A person's code may raise anything, and end the program; who asks for the end by Ctrl-C has it.
 CAUGHT_ERRORS = (Exception, SystemExit)
 
@@ -149,8 +146,9 @@ def _numbers(scores: Sequence[float | None], count: int) -> list[float | None]:
     if len(values) != count:
         msg = f"it gave {len(values)} rewards for {count} samples"
         raise WrongCountError(msg)
+    # Up to float32's largest: TRL holds rewards so, and above is infinity.
     if strange := [
-        value for value in values if value is not None and not abs(value) <= MAX_FLOAT32
+        value for value in values if value is not None and not abs(value) <= 3.4028234663852886e38
     ]:
         msg = f"it gave {strange[0]}"
         raise ValueError(msg)

@@ -31,8 +31,6 @@ from rlvitals.trainers.language.warm_start import Lessons
 
 RECIPE_FILE, LOSSES_FILE, WEIGHTS_FILE = "made.json", "warm_start.json", "model.safetensors"
 logger = logging.getLogger(__name__)
-# What a model was taught whose folder does not say it: the first ones did not.
-FIRST_TASKS = MappingProxyType({lm.LM_NAME: "sums of two digits", vlm.VLM_NAME: "charts"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +195,9 @@ def _check(recipe: Recipe, folder: Path) -> None:
             where=str(folder / WEIGHTS_FILE), hint=hint,
         )  # fmt: skip
     task = TINY_MODELS[recipe.name].task
-    taught = document.get("task", FIRST_TASKS.get(recipe.name))  # what an earlier version asked
+    # What a model was taught whose folder does not say it: the first ones did not.
+    tasks = {lm.LM_NAME: "sums of two digits", vlm.VLM_NAME: "charts"}
+    taught = document.get("task", tasks.get(recipe.name))  # what an earlier version asked
     if document.get("name") == recipe.name and taught != task:
         raise VitalsError(
             f"the {recipe.name} here was taught {taught}; it is taught {task} now",

@@ -61,10 +61,6 @@ GLOBAL_FEATURES = (
     Feature("qps_trend", -4, 4, "qps_recent - qps"),
     Feature("burstiness", 0, 4, "coefficient of variation of the window's gaps"),
 )
-REQUEST_FEATURES = (
-    Feature("age", 0, 1, "ln(1 + s) / ln(1 + 10) since it arrived"),
-    Feature("prompt", 0, 1, "its prompt tokens / max_prompt"),
-)
 CLUSTER_FEATURES = tuple(feature.name for feature in GLOBAL_FEATURES)
 
 
@@ -73,7 +69,10 @@ def of_replica(config: ClusterConfig) -> tuple[Feature, ...]:
     waiting = (
         feature._replace(name=f"request_{i}_{feature.name}")
         for i in range(config.queued_requests)
-        for feature in REQUEST_FEATURES
+        for feature in (
+            Feature("age", 0, 1, "ln(1 + s) / ln(1 + 10) since it arrived"),
+            Feature("prompt", 0, 1, "its prompt tokens / max_prompt"),
+        )
     )
     fails = config.failures.mean_time_to_failure > 0
     up_feature = Feature("up", 0, 1, "1 where it is up, 0 where it is down")  # where replicas fail
