@@ -189,6 +189,7 @@ def strength(name: str) -> str:
         return "text"
     if ("connection", "string") in pairs or not CREDENTIAL_WORDS.isdisjoint(name_words):
         return "text"
+    # "hf_token_value" is a token's name.
     while len(name_words) > 1 and name_words[-1] in {"value", "text", "string", "id"}:
         name_words = name_words[:-1]
     *_, previous, last = ("", "", *name_words)

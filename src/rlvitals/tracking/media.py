@@ -76,6 +76,7 @@ def count_values(step: int, time: float, values: NDArray[np.float64]) -> Histogr
         edges = np.array([0.0, 1.0])
     else:
         low, high = float(finite.min()), float(finite.max())
+        # Up to 2**52, float64 holds every half between two whole numbers.
         small = max(-low, high) < 2.0**52
         if small and high - low < HISTOGRAM_BINS and (finite == np.round(finite)).all():
             edges = np.arange(low, high + 2) - 0.5
@@ -204,7 +205,9 @@ def _scalar(value: object) -> object:
     number = tensors.number(value) if hasattr(value, "item") else None
     if number is None:
         return text(value)
-    return int(number) if number.is_integer() and "int" in str(_type(value)) else number
+    return (
+        int(number) if number.is_integer() and "int" in str(getattr(value, "dtype", "")) else number
+    )
 
 
 def _fields(value: object) -> Mapping[Any, object] | None:
@@ -241,7 +244,3 @@ def size(value: object) -> int:
         return getsizeof(value) + CELL_BYTES
     nbytes = getattr(value, "nbytes", 0)
     return nbytes if isinstance(nbytes, int) else 0
-
-
-def _type(value: object) -> object:
-    return getattr(value, "dtype", "")

@@ -132,7 +132,21 @@ class WriterThread:
                     self._tried = waiting  # once more only after as many rows again
                 self._awaited = False
         if len(self.rows) + len(self.written) > room:
-            self._drop_newest(room)
+            # Not waited for: a signal's handler may log while its thread is in here.
+            if not self._taking.acquire(blocking=False):
+                return
+            try:
+                rows = self.rows or self.written
+                excess = min(len(self.rows) + len(self.written) - room, len(rows))
+                if excess > 0:
+                    del rows[-excess:]
+                    self.losses.add(
+                        "rows",
+                        excess // ROW_FIELDS,
+                        LossReason.BLOCKED if self._is_blocked else LossReason.TOO_FAST,
+                    )
+            finally:
+                self._taking.release()
 
     def _wait_for_room(self, room: int) -> None:
         """Sleep, so that the thread has a processor: every caller, where many log."""
@@ -151,23 +165,6 @@ class WriterThread:
         start = self._writing_since
         # A write of 0.2 s: the disk is blocked, and callers do not wait.
         return bool(start) and time.monotonic() > start + 0.2
-
-    def _drop_newest(self, room: int) -> None:
-        # Not waited for: a signal's handler may log while its thread is in here.
-        if not self._taking.acquire(blocking=False):
-            return
-        try:
-            rows = self.rows or self.written
-            excess = min(len(self.rows) + len(self.written) - room, len(rows))
-            if excess > 0:
-                del rows[-excess:]
-                self.losses.add(
-                    "rows",
-                    excess // ROW_FIELDS,
-                    LossReason.BLOCKED if self._is_blocked else LossReason.TOO_FAST,
-                )
-        finally:
-            self._taking.release()
 
     def send(self, message: Message, kind: str = "events", size: int = 0) -> None:
         """Queue a call for every sink at the next flush; `size`: bytes of its content."""

@@ -91,7 +91,17 @@ class Controller:
         self.latency_pressure += alpha * (excess_latency - self.latency_pressure)
         self._look_for_stagnation(throughput, latency)
         self._pulse()
-        self.value = self._temperature(imbalance)
+        config = self.config
+        shift = (
+            -config.qps_sensitivity * self.qps_pressure
+            - config.latency_sensitivity * self.latency_pressure
+            + 0.1 * imbalance  # at most 0.1
+        )
+        pulsing = self.pulse_remaining > 0
+        boost = config.pulse_magnitude * config.base_temperature if pulsing else 0.0
+        highest = config.max_temperature * (2.0 if pulsing else 1.0)
+        temperature = config.base_temperature + shift + boost
+        self.value = min(max(temperature, config.min_temperature), highest)
 
     def stats(self) -> dict[str, float]:
         """Return the numbers to log; temperature and pulse are those of the last decision."""
@@ -138,19 +148,6 @@ class Controller:
             self.pulses.append(Pulse(self.step_count, cause, self.stagnation_level))
             self.pulse_remaining, self._since_pulse = self.config.pulse_duration, 0
             self._changes.clear()  # what a pulse stirs up is to be seen before the next
-
-    def _temperature(self, imbalance: float) -> float:
-        config = self.config
-        shift = (
-            -config.qps_sensitivity * self.qps_pressure
-            - config.latency_sensitivity * self.latency_pressure
-            + 0.1 * imbalance  # at most 0.1
-        )
-        pulsing = self.pulse_remaining > 0
-        boost = config.pulse_magnitude * config.base_temperature if pulsing else 0.0
-        highest = config.max_temperature * (2.0 if pulsing else 1.0)
-        temperature = config.base_temperature + shift + boost
-        return min(max(temperature, config.min_temperature), highest)
 
 
 def _relative_change(value: float, target: float) -> float:
