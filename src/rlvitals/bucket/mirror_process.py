@@ -88,34 +88,31 @@ class Mirror:
         else:
             self._failures, self.error = 0, ""
             self.save_checkpoints(wait=False)
-            self._list_run(has_ended=closing and is_complete)
+            has_ended = closing and is_complete
+            if has_ended or clock.monotonic() >= self._index_due:
+                # A run that is not listed is complete all the same.
+                self._index_due = clock.monotonic() + INDEX_SECONDS
+                try:
+                    sequence = self.uploader.manifest.sequence
+                    self._entry.update(has_ended=has_ended, sequence=sequence)
+                except Exception as error:  # noqa: BLE001 - each back-end has errors of its own
+                    self.error = f"not in the bucket's index: {redact.text(str(error))}"
         self._write_state()
         return is_complete
 
-    def _list_run(self, *, has_ended: bool) -> None:
-        """Update the bucket's index; a run that is not listed is complete all the same."""
-        if clock.monotonic() < self._index_due and not has_ended:
-            return
-        self._index_due = clock.monotonic() + INDEX_SECONDS
-        try:
-            sequence = self.uploader.manifest.sequence
-            self._entry.update(has_ended=has_ended, sequence=sequence)
-        except Exception as error:  # noqa: BLE001 - each back-end has errors of its own
-            self.error = f"not in the bucket's index: {redact.text(str(error))}"
-
     def _pause(self, begin_s: float, *, is_over: bool) -> None:
         """Wait until a round is due: an interval after the last one began, and after a failure."""
-        pause_s = self._every if not self._failures else self._backoff()
+        pause_s = self._every
+        if self._failures:
+            # A bucket that does not answer is tried every five minutes at least.
+            limit_s = min(300.0, max(1.0, self._every) * 2.0 ** (self._failures - 1))
+            # So that ranks do not meet again.
+            pause_s = random.uniform(limit_s / 2, limit_s)  # noqa: S311
         deadline = (clock.monotonic() if self._failures else begin_s) + pause_s
         while clock.monotonic() < deadline:
             clock.sleep(min(WRITER_CHECK_SECONDS, pause_s))
             if not is_over and not self._failures and not tail_index.has_writer(self.folder):
                 return
-
-    def _backoff(self) -> float:
-        # A bucket that does not answer is tried every five minutes at least.
-        limit_s = min(300.0, max(1.0, self._every) * 2.0 ** (self._failures - 1))
-        return random.uniform(limit_s / 2, limit_s)  # noqa: S311 - so that ranks do not meet again
 
     def save_checkpoints(self, *, wait: bool) -> None:
         """Upload sealed checkpoints on a thread: they are large, and rows do not wait for them."""

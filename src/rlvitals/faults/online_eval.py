@@ -132,6 +132,9 @@ def summarise(watched: Sequence[Watched], levels: Mapping[str, Level]) -> Live:
     ]
     delays = [delay for run in visible if (delay := run.delay()) is not None]
     raised, updates = _sum_counts(healthy, "raised").total(), sum(run.updates for run in healthy)
+    rules, taken_back = _sum_counts(runs, "raised"), _sum_counts(runs, "taken_back")
+    healthy_raised = _sum_counts(healthy, "raised")
+    healthy_taken_back = _sum_counts(healthy, "taken_back")
     return Live(
         runs=len(runs),
         healthy=len(healthy),
@@ -145,24 +148,17 @@ def summarise(watched: Sequence[Watched], levels: Mapping[str, Level]) -> Live:
         rung=_share(healthy, [run.raised.total() > 0 for run in healthy]),
         alarms=_share(healthy, [run.raised.total() for run in healthy]),
         per_thousand=1000 * raised / updates if updates else float("nan"),
-        by_rule=_count_by_rule(runs, healthy),
+        by_rule={
+            rule: Bell(
+                rules[rule], taken_back[rule], healthy_raised[rule], healthy_taken_back[rule]
+            )
+            for rule in sorted(rules)
+        },
     )
 
 
 def _share(runs: Sequence[Watched], values: Sequence[float]) -> Share:
     return share([(run.run.task, float(v)) for run, v in zip(runs, values, strict=True)])
-
-
-def _count_by_rule(runs: Sequence[Watched], healthy: Sequence[Watched]) -> dict[str, Bell]:
-    raised, taken_back = _sum_counts(runs, "raised"), _sum_counts(runs, "taken_back")
-    healthy_raised, healthy_taken_back = (
-        _sum_counts(healthy, "raised"),
-        _sum_counts(healthy, "taken_back"),
-    )
-    return {
-        rule: Bell(raised[rule], taken_back[rule], healthy_raised[rule], healthy_taken_back[rule])
-        for rule in sorted(raised)
-    }
 
 
 def _sum_counts(runs: Sequence[Watched], attribute: str) -> Counter[str]:

@@ -124,6 +124,10 @@ def page(scores: Scores) -> str:
             lines.append(f"- `{fault.name}`: {fault.about}")
         elif fault.hidden_from_start and Onset.START in fault.onsets:
             lines.append(f"- `{fault.name}` from the start: {fault.about}")
+    fault_rows: table.Lines = [("fault", "what is wrong", "expects", "visible in")]
+    fault_rows += [
+        (f.name, f.about, _format_names(f.expects), _format_names(f.visible_in)) for f in FAULTS
+    ]
     sections = [
         head,
         f"### Test split\n\n{table.format_counts(test)}.\n\n{markdown(table.summary(test))}\n",
@@ -136,7 +140,7 @@ def page(scores: Scores) -> str:
         f"### By fault\n\nTest and seen.\n\n{markdown(table.rows(by_fault, 'fault'))}\n",
         f"### By rule\n\nAll runs.\n\n{markdown(table.rule_rows(scores.everything))}\n",
         BLIND_SECTION.format(hidden="\n".join(lines)),
-        f"### The faults\n\n{markdown(_fault_rows())}\n",
+        f"### The faults\n\n{markdown(fault_rows)}\n",
         f"### The tasks\n\n{markdown(_task_rows())}\n",
     ]
     return "\n".join(sections)
@@ -144,14 +148,6 @@ def page(scores: Scores) -> str:
 
 def _headline(score: Score) -> table.Lines:
     return table.summary(score)[:3] + table.summary(score)[-4:-2]
-
-
-def _fault_rows() -> table.Lines:
-    lines: table.Lines = [("fault", "what is wrong", "expects", "visible in")]
-    lines += [
-        (f.name, f.about, _format_names(f.expects), _format_names(f.visible_in)) for f in FAULTS
-    ]
-    return lines
 
 
 def _format_names(names: Sequence[str]) -> str:

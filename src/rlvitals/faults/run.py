@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rlvitals.faults import folder
 from rlvitals.faults.record import record
-from rlvitals.faults.run_list import Planned, plan
+from rlvitals.faults.run_list import plan
 
 
 def run(root: Path, jobs: int, report: Callable[[str], None], only: str = "") -> int:
@@ -18,11 +18,7 @@ def run(root: Path, jobs: int, report: Callable[[str], None], only: str = "") ->
     report(f"{len(planned_runs) - len(missing)} of {len(planned_runs)} runs are there")
     os.environ["OMP_NUM_THREADS"] = "1"  # a tiny network is slower on several
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=40) as pool:
-        for recorded, text in pool.imap_unordered(_record, missing):
+        for recorded, text in pool.imap_unordered(record, missing):
             folder.write(root, recorded, text)
             report(f"{recorded.task}/{recorded.name}: {recorded.ended}, return {recorded.outcome}")
     return len(missing)
-
-
-def _record(planned: Planned) -> tuple[folder.Recorded, str]:
-    return record(planned)

@@ -201,15 +201,12 @@ def _reference(healthy: Sequence[WorldRun]) -> _Reference | None:
         return None
     learned = [final for final in finals if is_solved or final - start >= LEARNED_GAIN * way]
     margin = max(0.15 * way, scatter)  # below the worst healthy run
-    min_training_return = _min_training_return([run for run in healthy if run.final in learned])
+    # 15 % of the gain of training below the worst run.
+    runs = [run for run in healthy if run.final in learned]
+    returns = [run.training_return for run in runs]
+    starts = [next((v for v in run.paid if math.isfinite(v)), math.nan) for run in runs]
+    min_training_return = min(returns) - 0.15 * float(np.median(returns) - np.median(starts))
     return _Reference(start, usual, min(learned), way, margin, min_training_return, is_solved)
-
-
-def _min_training_return(learned: Sequence[WorldRun]) -> float:
-    """Return what training must earn at the end: 15 % of its own gain below the worst run."""
-    finals = [run.training_return for run in learned]
-    starts = [next((v for v in run.paid if math.isfinite(v)), math.nan) for run in learned]
-    return min(finals) - 0.15 * float(np.median(finals) - np.median(starts))
 
 
 def _label(run: WorldRun, reference: _Reference) -> LabelledRun:

@@ -336,16 +336,6 @@ class PackedFile:
         arrays = {keys: columns.allocate(keys, count) for keys, count in counts.items()}
         begins: Counter[tuple[str, ...]] = Counter()
         chunks = []
-        for group in self._adjacent_blocks():
-            keys, count = group[0].keys, sum(block.rows for block in group)
-            rows = slice(begins[keys], begins[keys] + count)
-            begins[keys] += count
-            steps, times, values = arrays[keys]
-            chunks.append(self._read_rows(group, (steps[rows], times[rows], values[:, rows])))
-        return chunks
-
-    def _adjacent_blocks(self) -> list[list[Block]]:
-        """Group blocks whose rows have the same keys and follow on one another."""
         groups: list[list[Block]] = []
         open_groups: dict[tuple[str, ...], list[Block]] = {}
         for block in self.blocks:
@@ -356,7 +346,13 @@ class PackedFile:
             else:
                 open_groups[block.keys] = [block]
                 groups.append(open_groups[block.keys])
-        return groups
+        for group in groups:
+            keys, count = group[0].keys, sum(block.rows for block in group)
+            rows = slice(begins[keys], begins[keys] + count)
+            begins[keys] += count
+            steps, times, values = arrays[keys]
+            chunks.append(self._read_rows(group, (steps[rows], times[rows], values[:, rows])))
+        return chunks
 
     def _read_rows(self, blocks: Sequence[Block], arrays: columns.Arrays) -> Scalars:
         """Read the rows of adjacent blocks, each column into its place. Raises Damaged."""

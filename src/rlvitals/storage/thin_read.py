@@ -18,7 +18,7 @@ import numpy as np
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import columns, downsample, frames, reader
 from rlvitals.storage.blocks import BlockCursor, Scalars, Scan, ScanBuilder
-from rlvitals.storage.compacted import Block, Damaged, PackedFile
+from rlvitals.storage.compacted import Damaged, PackedFile
 from rlvitals.storage.downsample import Points
 from rlvitals.storage.frames import FRAME_HEADER_BYTES
 from rlvitals.storage.reader import RankScan, RunCursor, RunScan
@@ -336,23 +336,18 @@ def walk_blocks(
         first, last = steps
         blocks = [b for b in blocks if b.last_step >= first and packed.first_step(b) <= last]
     waiting: dict[str, list[Scalars]] = defaultdict(list)
-    for block, following in zip(blocks, _list_following(blocks), strict=True):
+    firsts: dict[str, int] = {}
+    bounds: list[Mapping[str, int]] = []
+    for block in reversed(blocks):
+        bounds.append({key: firsts.get(key, sys.maxsize) for key in block.keys})
+        firsts.update(dict.fromkeys(block.keys, block.first))
+    for block, following in zip(blocks, bounds[::-1], strict=True):
         for piece in packed.metrics(block, block.keys if only is None else (only,)):
             (key,) = piece.keys
             complete, remainder = _split([*waiting.pop(key, ()), piece], following[key])
             if len(remainder.steps):
                 waiting[key] = [remainder]
             yield key, Series(complete.steps, complete.times, complete.values[0])
-
-
-def _list_following(blocks: list[Block]) -> list[Mapping[str, int]]:
-    """Return for each block and key the place of the first row of the next block with the key."""
-    firsts: dict[str, int] = {}
-    following: list[Mapping[str, int]] = []
-    for block in reversed(blocks):
-        following.append({key: firsts.get(key, sys.maxsize) for key in block.keys})
-        firsts.update(dict.fromkeys(block.keys, block.first))
-    return following[::-1]
 
 
 def _split(pieces: list[Scalars], end: int) -> tuple[Scalars, Scalars]:

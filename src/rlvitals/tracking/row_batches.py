@@ -77,7 +77,20 @@ class Batcher:
                 if begin and self._gently:
                     clock.sleep(0)  # the training loop waits for the interpreter no longer
                 end = min(begin + YIELD_ROWS, count)
-                packed = _pack_rows(flat[begin * ROW_FIELDS : end * ROW_FIELDS], width)
+                items = flat[begin * ROW_FIELDS : end * ROW_FIELDS]
+                rows: list[Any] = items[2::ROW_FIELDS]  # type: ignore[assignment]
+                as_dicts = items[3::ROW_FIELDS].count(None)
+                if not as_dicts:
+                    packed = b"".join(rows)
+                else:
+                    cells = (
+                        map(dict.values, rows)
+                        if as_dicts == len(rows)
+                        else (
+                            unpack_row(row) if type(row) is bytes else row.values() for row in rows
+                        )
+                    )
+                    packed = struct.pack(f"{width * len(rows)}d", *chain.from_iterable(cells))
                 values[:, begin:end] = np.frombuffer(packed).reshape(-1, width).T
         except Exception:  # noqa: BLE001 - a caller's number may raise anything: one by one then
             return self._rows_of_numbers(flat)
@@ -124,20 +137,6 @@ def _groups(flat: Sequence[object], layouts: Sequence[Keys]) -> Iterator[tuple[K
             waiting[keys] = []
         waiting[keys] += flat[i * ROW_FIELDS : (i + 1) * ROW_FIELDS]
     yield from waiting.items()
-
-
-def _pack_rows(flat: Sequence[object], width: int) -> bytes:
-    """Return the numbers of rows of one layout as float64, row by row."""
-    rows: list[Any] = flat[2::ROW_FIELDS]  # type: ignore[assignment]
-    as_dicts = flat[3::ROW_FIELDS].count(None)
-    if not as_dicts:
-        return b"".join(rows)
-    cells = (
-        map(dict.values, rows)
-        if as_dicts == len(rows)
-        else (unpack_row(row) if type(row) is bytes else row.values() for row in rows)
-    )
-    return struct.pack(f"{width * len(rows)}d", *chain.from_iterable(cells))
 
 
 def unpack_row(row: bytes) -> Sequence[float]:

@@ -92,7 +92,13 @@ class ModesTrainer(GRPOTrainer):
             mine = slice(first, first + len(inputs))  # this process's part of the batch
             out["advantages"] = signal.advantages[mine].to(out["advantages"].device)
             if self._mode != sample_weights.W_REINFORCE and self._signal.normalise == "kept":
-                out["num_items_in_batch"] = self._tokens(out, signal.is_learned[mine])
+                # The tokens of the samples that are learned from, over all processes.
+                mask = out["completion_mask"]
+                if "tool_mask" in out:
+                    mask = mask * out["tool_mask"]
+                count = mask[signal.is_learned[mine].to(mask.device)].sum()
+                tokens: torch.Tensor = self.accelerator.gather(count).sum()
+                out["num_items_in_batch"] = tokens
             logged = self._logs["advantages"]  # of the table of completions: GRPO's are in it
             for _ in range(min(len(signal.advantages), len(logged))):
                 logged.pop()
@@ -105,12 +111,3 @@ class ModesTrainer(GRPOTrainer):
             paid = dict(zip(self.reward_func_names, columns, strict=True))
             self._on_batch(BatchResult(self.state.global_step, signal, paid))
         return out
-
-    def _tokens(self, out: Mapping[str, Any], is_learned: torch.Tensor) -> torch.Tensor:
-        """Count the tokens of the samples that are learned from, over all processes."""
-        mask = out["completion_mask"]
-        if "tool_mask" in out:
-            mask = mask * out["tool_mask"]
-        count = mask[is_learned.to(mask.device)].sum()
-        signal: torch.Tensor = self.accelerator.gather(count).sum()
-        return signal

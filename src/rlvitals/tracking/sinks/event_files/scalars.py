@@ -63,20 +63,17 @@ def encode(
         for first in range(begin, end, batch_rows):
             batch = slice(first, min(first + batch_rows, end))
             layout = _layout(keys, int(widths[first]))
-            yield _rows(
-                layout, _stamps(steps[batch], times[batch], int(widths[first])), single[batch]
-            )
-
-
-def _stamps(steps: NDArray[np.int64], times: NDArray[np.float64], width: int) -> NDArray[np.uint8]:
-    """Return time, step key and step of each row: uint8 [n, 8] or [n, 9 + width]."""
-    stamps = np.empty((len(steps), 9 + width if width else 8), np.uint8)
-    stamps[:, :8] = times.astype("<f8").view(np.uint8).reshape(-1, 8)
-    if width:
-        stamps[:, 8] = STEP_TAG_BYTE
-        stamps[:, 9:] = (steps.view(np.uint64)[:, None] >> _SHIFTS[:width]) & np.uint64(127)
-        stamps[:, 9:-1] |= 128
-    return stamps
+            numbers = steps[batch]
+            width = int(widths[first])
+            stamps = np.empty((len(numbers), 9 + width if width else 8), np.uint8)
+            stamps[:, :8] = times[batch].astype("<f8").view(np.uint8).reshape(-1, 8)
+            if width:
+                stamps[:, 8] = STEP_TAG_BYTE
+                stamps[:, 9:] = (numbers.view(np.uint64)[:, None] >> _SHIFTS[:width]) & np.uint64(
+                    127
+                )
+                stamps[:, 9:-1] |= 128
+            yield _rows(layout, stamps, single[batch])
 
 
 def _rows(layout: _Layout, stamps: NDArray[np.uint8], values: NDArray[np.float32]) -> bytes:
