@@ -21,11 +21,6 @@ ENTRY_COLUMNS = (
     "path", "id", "name", "project", "group", "seed", "created", "attempts", "status", "step",
     "time", "verdict", "problem", "wrong", "tags",
 )  # fmt: skip
-RUN_ORDERS = {
-    "newest": "coalesce(time, created) DESC, path",
-    "name": "path",
-    "step": "isNull(step), step DESC, path",
-}
 MAX_INT64 = 2**63 - 1
 # A row of `pixels` that lies in one column of pixels is taken as it is; the points of others are
 # read. Rows that were not put together yet do no harm: each is of points of its own.
@@ -47,20 +42,6 @@ FROM (
       WHERE run = {{run:String}} AND key = {{key:String}} AND NOT ({is_inner})
         AND last.1 >= {{first:Int64}} AND first.1 <= {{last:Int64}}))
 GROUP BY column, kind ORDER BY column"""
-# The points of buckets inside of a range of steps, and those inside of the buckets at its edges.
-COUNT_INSIDE = """
-WITH (
-  SELECT (sumIf(points, is_inner), groupArrayIf((attempt, bucket), NOT is_inner)) FROM (
-    SELECT attempt, bucket, max(end) - min(begin) + 1 AS points,
-      min(first.1) >= {first:Int64} AND max(last.1) <= {last:Int64} AS is_inner FROM pixels
-    WHERE run = {run:String} AND key = {key:String} AND (attempt, bucket) IN (
-      SELECT attempt, bucket FROM pixels WHERE run = {run:String} AND key = {key:String}
-        AND last.1 >= {first:Int64} AND first.1 <= {last:Int64})
-    GROUP BY attempt, bucket)) AS inside
-SELECT inside.1 + (SELECT uniqExact(attempt, ordinal) FROM points
-  WHERE run = {run:String} AND key = {key:String}
-    AND step >= {first:Int64} AND step <= {last:Int64}
-    AND (attempt, intDiv(ordinal, {size:UInt64})) IN inside.2)"""
 
 
 class RunStore(RunQuery):
@@ -158,7 +139,22 @@ FROM pixels WHERE run = {run:String} AND key = {key:String} HAVING count() > 0""
         high = high_step if last is None else _clamp(last)
         values |= {"first": low, "last": high}
         if low > low_step or high < high_step:
-            ((count,),) = self.connection.query(COUNT_INSIDE, values)
+            # The points of buckets inside of a range of steps, and those inside of the buckets at
+            # its edges.
+            statement = """
+WITH (
+  SELECT (sumIf(points, is_inner), groupArrayIf((attempt, bucket), NOT is_inner)) FROM (
+    SELECT attempt, bucket, max(end) - min(begin) + 1 AS points,
+      min(first.1) >= {first:Int64} AND max(last.1) <= {last:Int64} AS is_inner FROM pixels
+    WHERE run = {run:String} AND key = {key:String} AND (attempt, bucket) IN (
+      SELECT attempt, bucket FROM pixels WHERE run = {run:String} AND key = {key:String}
+        AND last.1 >= {first:Int64} AND first.1 <= {last:Int64})
+    GROUP BY attempt, bucket)) AS inside
+SELECT inside.1 + (SELECT uniqExact(attempt, ordinal) FROM points
+  WHERE run = {run:String} AND key = {key:String}
+    AND step >= {first:Int64} AND step <= {last:Int64}
+    AND (attempt, intDiv(ordinal, {size:UInt64})) IN inside.2)"""
+            ((count,),) = self.connection.query(statement, values)
         if not count:
             return _build_points([], 0)
         # As `downsample.points`: the columns divide the range that was asked for.
@@ -191,9 +187,14 @@ def compile_search(terms: str, sort: str, limit: int | None) -> tuple[str, dict[
     columns = ", ".join(f"`{name}`" for name in ENTRY_COLUMNS)
     cells = "arrayZip(setting_keys, setting_values)"
     job = f"arrayFilter(cell -> startsWith(cell.1, '{JOB_SETTING}/'), {cells})"
+    orders = {
+        "newest": "coalesce(time, created) DESC, path",
+        "name": "path",
+        "step": "isNull(step), step DESC, path",
+    }
     statement = (
         f"SELECT {columns}, {job} FROM runs FINAL"  # noqa: S608 - our own names; texts are bound
-        f" WHERE {' AND '.join(clauses)} ORDER BY {RUN_ORDERS[check_sort(sort)]}"
+        f" WHERE {' AND '.join(clauses)} ORDER BY {orders[check_sort(sort)]}"
     )
     if limit is not None:
         statement += " LIMIT {limit:UInt64}"

@@ -54,7 +54,6 @@ RUN_COLUMN = Column("run", NAME_TYPE, "path of the run below the root")
 # Compared from the left: the first of a column of pixels, and its lowest point.
 ORDERED_POINT = "Tuple(Int64, UInt32, UInt64, Float64, Float64)"  # step, attempt, ordinal, ...
 LOWEST_POINT = "Tuple(Float64, Int64, UInt32, UInt64, Float64)"  # value, step, attempt, ...
-LAST_POINT = "Tuple(UInt32, UInt64, Int64, Float64, Float64)"  # attempt, ordinal, step, ...
 
 RUN_TABLE = Table(
     "runs",
@@ -128,7 +127,7 @@ SERIES_TABLE = Table(
         Column("points", "SimpleAggregateFunction(max, UInt64)", "number of points"),
         Column(
             "last",
-            f"SimpleAggregateFunction(max, {LAST_POINT})",
+            "SimpleAggregateFunction(max, Tuple(UInt32, UInt64, Int64, Float64, Float64))",
             "newest point: attempt, ordinal, step, time, value",
         ),
     ),
@@ -272,9 +271,6 @@ POINT_EXTREMES = f"""
     argMax((step, attempt, ordinal, time, value), {point_key(*PLACE_NAMES)}) AS last,
     argMin((value, step, attempt, ordinal, time), {value_key("value", *PLACE_NAMES)}) AS low,
     argMin((-value, step, attempt, ordinal, time), {value_key("-value", *PLACE_NAMES)}) AS high"""
-PIXELS_FEED = f"""SELECT run, key, attempt, intDiv(ordinal, {{bucket}}) AS bucket,
-    {POINT_KIND} AS kind, {POINT_EXTREMES}, min(ordinal) AS begin, max(ordinal) AS end
-  FROM points GROUP BY run, key, attempt, bucket, kind"""  # noqa: S608 - our own names
 
 
 def create_statements() -> tuple[str, ...]:
@@ -282,7 +278,10 @@ def create_statements() -> tuple[str, ...]:
     series = f"""SELECT run, key, attempt, max(ordinal) + 1 AS points,
     argMax((attempt, ordinal, step, time, value), {place_key("attempt", "ordinal")}) AS last
   FROM points GROUP BY run, key, attempt"""  # noqa: S608 - our own names
-    feeds = {SERIES_TABLE: series, PIXEL_TABLE: PIXELS_FEED.format(bucket=BUCKET_POINTS)}
+    pixels = f"""SELECT run, key, attempt, intDiv(ordinal, {BUCKET_POINTS}) AS bucket,
+    {POINT_KIND} AS kind, {POINT_EXTREMES}, min(ordinal) AS begin, max(ordinal) AS end
+  FROM points GROUP BY run, key, attempt, bucket, kind"""  # noqa: S608 - the same
+    feeds = {SERIES_TABLE: series, PIXEL_TABLE: pixels}
     view = "CREATE MATERIALIZED VIEW IF NOT EXISTS"
     tables = (RUN_TABLE, POINT_TABLE, SERIES_TABLE, PIXEL_TABLE, ROLLOUT_TABLE, ORIGIN_TABLE)
     return (

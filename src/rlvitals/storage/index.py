@@ -53,12 +53,9 @@ CREATE INDEX tags_of ON tags (path);
 CREATE INDEX settings_of ON settings (path);
 CREATE INDEX settings_by ON settings (key);
 """
-SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
-  runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
 
 # Both compare ASCII letters without their case; no character of the text is special.
 CONTAINS = "instr(lower({}), lower(?))"
-ENDS_WITH = "substr(lower(key), -length(?)) = lower(?)"
 OF_TABLE = "runs.path IN (SELECT path FROM {} WHERE {})"
 ORDERS = {
     "newest": "COALESCE(runs.time, created) DESC, runs.path",
@@ -267,7 +264,9 @@ class Index(RunQuery):
             clause, arguments = _compile(term)
             clauses.append(clause)
             values += arguments
-        query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} ORDER BY {ORDERS[check_sort(sort)]}"
+        select = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
+  runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
+        query = f"{select} WHERE {' AND '.join(clauses)} ORDER BY {ORDERS[check_sort(sort)]}"
         rows = self._db.execute(f"{query} LIMIT ?", [*values, -1 if limit is None else limit])
         tags = self._texts_by_path("SELECT path, tag FROM tags ORDER BY rowid")
         jobs = self._texts_by_path(  # 0 follows /: by the table's index
@@ -379,6 +378,8 @@ def _compile(term: Term) -> tuple[str, list[str | float]]:
             return CONTAINS.format(search_columns.get(field, field)), [text]
         case SettingTerm(key, operator, operand):
             column = "value" if isinstance(operand, str) else "number"
-            condition = f"(key = ? OR {ENDS_WITH}) AND {column} {operator} ?"
+            condition = (
+                f"(key = ? OR substr(lower(key), -length(?)) = lower(?)) AND {column} {operator} ?"
+            )
             suffix = f"/{key}"
             return OF_TABLE.format("settings", condition), [key, suffix, suffix, operand]

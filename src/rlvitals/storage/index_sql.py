@@ -9,22 +9,6 @@ from rlvitals.storage.index import Index
 from rlvitals.storage.query import View
 
 MAX_SQL_POINTS = 20_000_000  # read into memory for one query, 100 bytes each
-SQL_VIEWS = """
-CREATE TEMP VIEW runs AS SELECT runs.path, id, name, project, grp AS "group", seed, created,
-  attempts, status, step, runs.time, COALESCE(verdict, '') AS verdict, problem, wrong,
-  (SELECT json_group_array(tag) FROM main.tags WHERE tags.path = runs.path) AS tags, notes,
-  COALESCE(judge, '') AS judge, COALESCE(summary, '') AS summary
-  FROM main.runs LEFT JOIN main.verdicts USING (path);
-CREATE TEMP VIEW settings AS SELECT path AS run, key, value, number FROM main.settings;
-CREATE TEMP VIEW findings AS SELECT path AS run, rule, severity, metric, onset, last_step, observed,
-  summary FROM main.findings;
-"""
-READ_ACTIONS = {
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_READ,
-    sqlite3.SQLITE_FUNCTION,
-    sqlite3.SQLITE_RECURSIVE,
-}
 
 
 def ask(index: Index, query: str) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
@@ -40,7 +24,17 @@ def ask(index: Index, query: str) -> tuple[tuple[str, ...], list[tuple[object, .
     if re.search(r"\bpoints\b", query):
         db.execute("CREATE TEMP TABLE points (run, key, step, time, value)")
         db.executemany("INSERT INTO points VALUES (?, ?, ?, ?, ?)", _points(index))
-    db.executescript(SQL_VIEWS)  # last: they hide the tables that a search reads
+    # Last: the views hide the tables that a search reads.
+    db.executescript("""
+CREATE TEMP VIEW runs AS SELECT runs.path, id, name, project, grp AS "group", seed, created,
+  attempts, status, step, runs.time, COALESCE(verdict, '') AS verdict, problem, wrong,
+  (SELECT json_group_array(tag) FROM main.tags WHERE tags.path = runs.path) AS tags, notes,
+  COALESCE(judge, '') AS judge, COALESCE(summary, '') AS summary
+  FROM main.runs LEFT JOIN main.verdicts USING (path);
+CREATE TEMP VIEW settings AS SELECT path AS run, key, value, number FROM main.settings;
+CREATE TEMP VIEW findings AS SELECT path AS run, rule, severity, metric, onset, last_step, observed,
+  summary FROM main.findings;
+""")
     db.set_authorizer(_allow_reading)
     try:
         cursor = db.execute(query)
@@ -54,7 +48,13 @@ def ask(index: Index, query: str) -> tuple[tuple[str, ...], list[tuple[object, .
 
 def _allow_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
     is_loading = action == sqlite3.SQLITE_FUNCTION and second == "load_extension"
-    allowed = action in READ_ACTIONS and not is_loading and first != "sqlite_master"
+    actions = {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+    }
+    allowed = action in actions and not is_loading and first != "sqlite_master"
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 

@@ -20,10 +20,6 @@ T = TypeVar("T")
 Values = Mapping[str, Any]
 QUICK_TEST_FLAG = "--quick-test"
 NO_VALUES: Values = MappingProxyType({})
-# A flag of such a name says little without its section.
-GENERIC_NAMES = (
-    "alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,10 @@ def keys(schema: type[Any]) -> tuple[Key, ...]:
 
 def _make_keys(options: Iterable[tuple[tuple[str, ...], Any]]) -> Iterator[Key]:
     """Yield the keys; a generic or used flag name is prefixed with its section."""
-    used_names = set(GENERIC_NAMES)
+    # A flag of such a name says little without its section.
+    used_names = {
+        "alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type",
+    }  # fmt: skip
     for path, field in options:
         name = path[-1] if path[-1] not in used_names else "-".join(path[-2:])
         used_names.add(name)

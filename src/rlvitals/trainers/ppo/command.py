@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from rlvitals import VitalsError
@@ -34,11 +33,6 @@ TRAIN_COMMAND = TrainCommand(
         "warm_start.skip_warmstart": ("--skip-bc-training",),
     },
 )
-# Sections that configurations of the scheduler which this trainer follows have, and what does
-# their part here.
-UNREAD_SECTIONS = MappingProxyType({
-    "monitoring.visualization": "rlvitals plot RUN draws policy, reward and action pictures",
-})  # fmt: skip
 
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
@@ -70,7 +64,13 @@ def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     path = file and factory.settings_file(file)
     return schema.load(
         Config, path, overrides, below=presets.preset(args["env_of_preset"]),
-        unread=UNREAD_SECTIONS,
+        # Sections that configurations of the scheduler which this trainer follows have, and what
+        # does their part here.
+        unread={
+            "monitoring.visualization": (
+                "rlvitals plot RUN draws policy, reward and action pictures"
+            ),
+        },
         tell=lambda note: say(f"[PPO:init] {note}\n"),
     )  # fmt: skip
 

@@ -12,12 +12,6 @@ from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 
 Values = Mapping[str, Any]
-DEFAULT_PRESET = MappingProxyType({
-    "training.total_steps": 1_000_000, "training.num_envs": 16,
-    "ppo_config.learning_rate": 3e-4, "ppo_config.rollout_length": 256,
-    "ppo_config.gamma": 0.99, "ppo_config.minibatch_size": 256, "ppo_config.epochs": 10,
-    "ppo_config.entropy_coef": 0.0,
-})  # fmt: skip
 ENV_PRESETS: Mapping[str, Values] = MappingProxyType({
     "CartPole-v1": {
         "training.total_steps": 120_000, "ppo_config.learning_rate": 1e-3,
@@ -41,7 +35,15 @@ ENV_PRESETS: Mapping[str, Values] = MappingProxyType({
 
 def preset(env: str) -> Values:
     """Return what an environment starts from, by dotted names; nothing for the cluster."""
-    return {} if env == CLUSTER else {**DEFAULT_PRESET, **ENV_PRESETS.get(env, {})}
+    if env == CLUSTER:
+        return {}
+    values = {
+        "training.total_steps": 1_000_000, "training.num_envs": 16,
+        "ppo_config.learning_rate": 3e-4, "ppo_config.rollout_length": 256,
+        "ppo_config.gamma": 0.99, "ppo_config.minibatch_size": 256, "ppo_config.epochs": 10,
+        "ppo_config.entropy_coef": 0.0,
+    }  # fmt: skip
+    return {**values, **ENV_PRESETS.get(env, {})}
 
 
 def source(env: str) -> str:
