@@ -115,7 +115,7 @@ RATCHETS = {
     "capture": Ratchet(0.0, 0, 0, 14),
     "checkpoints": Ratchet(0.9, 9, 1, 67),
     "cli": Ratchet(0.4, 0, 0, 79),
-    "clickhouse": Ratchet(0.0, 0, 0, 31),
+    "clickhouse": Ratchet(0.0, 0, 0, 32),
     "comparison": Ratchet(0.9, 3, 0, 26),
     "diagnosis": Ratchet(2.1, 0, 0, 67),
     "doctor": Ratchet(0.7, 0, 0, 18),

@@ -42,6 +42,20 @@ FROM (
       WHERE run = {{run:String}} AND key = {{key:String}} AND NOT ({is_inner})
         AND last.1 >= {{first:Int64}} AND first.1 <= {{last:Int64}}))
 GROUP BY column, kind ORDER BY column"""
+# The points of buckets inside of a range of steps, and those inside of the buckets at its edges.
+COUNT_INSIDE = """
+WITH (
+  SELECT (sumIf(points, is_inner), groupArrayIf((attempt, bucket), NOT is_inner)) FROM (
+    SELECT attempt, bucket, max(end) - min(begin) + 1 AS points,
+      min(first.1) >= {first:Int64} AND max(last.1) <= {last:Int64} AS is_inner FROM pixels
+    WHERE run = {run:String} AND key = {key:String} AND (attempt, bucket) IN (
+      SELECT attempt, bucket FROM pixels WHERE run = {run:String} AND key = {key:String}
+        AND last.1 >= {first:Int64} AND first.1 <= {last:Int64})
+    GROUP BY attempt, bucket)) AS inside
+SELECT inside.1 + (SELECT uniqExact(attempt, ordinal) FROM points
+  WHERE run = {run:String} AND key = {key:String}
+    AND step >= {first:Int64} AND step <= {last:Int64}
+    AND (attempt, intDiv(ordinal, {size:UInt64})) IN inside.2)"""
 
 
 class RunStore(RunQuery):
@@ -139,22 +153,7 @@ FROM pixels WHERE run = {run:String} AND key = {key:String} HAVING count() > 0""
         high = high_step if last is None else _clamp(last)
         values |= {"first": low, "last": high}
         if low > low_step or high < high_step:
-            # The points of buckets inside of a range of steps, and those inside of the buckets at
-            # its edges.
-            statement = """
-WITH (
-  SELECT (sumIf(points, is_inner), groupArrayIf((attempt, bucket), NOT is_inner)) FROM (
-    SELECT attempt, bucket, max(end) - min(begin) + 1 AS points,
-      min(first.1) >= {first:Int64} AND max(last.1) <= {last:Int64} AS is_inner FROM pixels
-    WHERE run = {run:String} AND key = {key:String} AND (attempt, bucket) IN (
-      SELECT attempt, bucket FROM pixels WHERE run = {run:String} AND key = {key:String}
-        AND last.1 >= {first:Int64} AND first.1 <= {last:Int64})
-    GROUP BY attempt, bucket)) AS inside
-SELECT inside.1 + (SELECT uniqExact(attempt, ordinal) FROM points
-  WHERE run = {run:String} AND key = {key:String}
-    AND step >= {first:Int64} AND step <= {last:Int64}
-    AND (attempt, intDiv(ordinal, {size:UInt64})) IN inside.2)"""
-            ((count,),) = self.connection.query(statement, values)
+            ((count,),) = self.connection.query(COUNT_INSIDE, values)
         if not count:
             return _build_points([], 0)
         # As `downsample.points`: the columns divide the range that was asked for.
