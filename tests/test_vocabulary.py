@@ -135,7 +135,7 @@ RATCHETS = {
     "startup": Ratchet(0.0, 0, 0, 1),
     "storage": Ratchet(0.7, 8, 0, 108),
     "tracking": Ratchet(0.3, 9, 0, 87),
-    "trainers": Ratchet(0.6, 11, 0, 179),
+    "trainers": Ratchet(0.6, 12, 0, 179),
     "views": Ratchet(0.9, 3, 0, 136),
     "wandb": Ratchet(0.0, 1, 0, 2),
 }

@@ -16,7 +16,7 @@ import os
 import secrets
 import socket
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field, replace
 from itertools import accumulate
@@ -151,15 +151,7 @@ class Uploader:
                 return segment, False
             try:
                 if _is_whole(file):
-                    path = self.folder / file
-                    status = path.stat()
-                    state = status.st_size, status.st_mtime_ns
-                    if not (self._seen.get(file) == state or not status.st_size):
-                        with open_regular(path) as source:
-                            data = source.readall() or b""
-                        segment.rewritten[file] = 0, len(data), len(segment.data)
-                        segment.data += data
-                        self._seen[file] = state
+                    self._take_whole(file, segment)
                 else:
                     is_all &= self._take_growth(file, segment)
             except FileNotFoundError:  # packed or rotated since it was listed
@@ -211,6 +203,18 @@ class Uploader:
         for file in packed_files:
             self._forget(file)
         return bool(packed_files)
+
+    def _take_whole(self, file: str, segment: _Segment) -> None:
+        path = self.folder / file
+        status = path.stat()
+        state = status.st_size, status.st_mtime_ns
+        if self._seen.get(file) == state or not status.st_size:
+            return
+        with open_regular(path) as source:
+            data = source.readall() or b""
+        segment.rewritten[file] = 0, len(data), len(segment.data)
+        segment.data += data
+        self._seen[file] = state
 
     def _claim(self, attempt: int, run_info: About) -> None:
         """Number an attempt of this folder among those of the bucket, once."""
@@ -275,29 +279,26 @@ class Uploader:
                 names.sort(key=_level_and_sequence)
                 totals = list(accumulate(sizes[name] for name in names))
                 count = sum(total <= MAX_MERGED_BYTES for total in totals)
-                names = names[: max(count, 1)]
-                contents = self.store.read_many(names)
-                if len(contents) < len(names):
-                    raise UnreadableLog(
-                        "segments are missing from the bucket", where=self.store.name
-                    )
-                segment, offsets = _Segment(), {}
-                for piece in self.manifest.pieces():
-                    if piece.segment in contents:
-                        offsets[piece] = len(segment.data)
-                        segment.data += contents[piece.segment][
-                            piece.offset : piece.offset + piece.size
-                        ]
-                name = segment.name(self.node, self.manifest.sequence + 1, level + 1)
-                with suppress(Conflict):
-                    self.store.create(name, bytes(segment.data))
-                moves = {
-                    piece: replace(piece, segment=name, offset=offset)
-                    for piece, offset in offsets.items()
-                }
-                self._commit(self.manifest.move(moves))
-                self._has_garbage = True
+                self._merge_segments(names[: max(count, 1)], level + 1)
                 return
+
+    def _merge_segments(self, names: Sequence[str], level: int) -> None:
+        contents = self.store.read_many(names)
+        if len(contents) < len(names):
+            raise UnreadableLog("segments are missing from the bucket", where=self.store.name)
+        segment, offsets = _Segment(), {}
+        for piece in self.manifest.pieces():
+            if piece.segment in contents:
+                offsets[piece] = len(segment.data)
+                segment.data += contents[piece.segment][piece.offset : piece.offset + piece.size]
+        name = segment.name(self.node, self.manifest.sequence + 1, level)
+        with suppress(Conflict):
+            self.store.create(name, bytes(segment.data))
+        moves = {
+            piece: replace(piece, segment=name, offset=offset) for piece, offset in offsets.items()
+        }
+        self._commit(self.manifest.move(moves))
+        self._has_garbage = True
 
 
 def node_name(folder: Path) -> str:

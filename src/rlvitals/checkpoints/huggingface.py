@@ -137,17 +137,7 @@ def _is_readable(path: Path) -> bool:
             with zipfile.ZipFile(path) as archive:
                 return archive.testzip() is None
         if path.suffix == ".safetensors":
-            with path.open("rb") as file:
-                length = int.from_bytes(file.read(HEADER_LENGTH_BYTES), "little")
-                if length > path.stat().st_size:
-                    return False
-                header = json.loads(file.read(length))
-            ends = [
-                tensor["data_offsets"][1]
-                for name, tensor in header.items()
-                if name != "__metadata__"
-            ]
-            return bool(path.stat().st_size == HEADER_LENGTH_BYTES + length + max(ends, default=0))
+            return _has_announced_length(path)
     except OSError as error:
         if error.errno != errno.EINVAL:  # zipfile seeks where a damaged archive points to
             raise
@@ -156,3 +146,13 @@ def _is_readable(path: Path) -> bool:
             NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):  # fmt: skip
         return False
     return True
+
+
+def _has_announced_length(path: Path) -> bool:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(HEADER_LENGTH_BYTES), "little")
+        if length > path.stat().st_size:
+            return False
+        header = json.loads(file.read(length))
+    ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+    return bool(path.stat().st_size == HEADER_LENGTH_BYTES + length + max(ends, default=0))

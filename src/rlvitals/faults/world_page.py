@@ -58,16 +58,7 @@ def show(
     report(table.format_plain(_summary({column: score(scored[column]) for column in Column})))
     for name in by:
         if name == "rule":
-            labels = (Label.HEALTHY, Label.BROKEN, Label.BENIGN, Label.OWN_FAILURE)
-            counts: dict[str, Counter[Any]] = {}
-            for run in scored[Column.LOG]:
-                for rule in set(run.answer.alarms):
-                    counts.setdefault(rule, Counter())[run.labelled.label] += 1
-            lines: table.Lines = [("rule", *(str(label) for label in labels))]
-            lines += [
-                (rule, *(str(counts[rule][label]) for label in labels)) for rule in sorted(counts)
-            ]
-            report("\n" + table.format_plain(lines))
+            report("\n" + table.format_plain(_rule_rows(scored[Column.LOG])))
         else:
             report("\n" + table.format_plain(_rows(scored[Column.LOG], name)))
 
@@ -212,3 +203,15 @@ def _key(run: ScoredRun, by: str) -> str:
 
 def _cell(value: float, count: int) -> str:
     return f"{value:.2f}" if count else "-"
+
+
+def _rule_rows(runs: Sequence[ScoredRun]) -> table.Lines:
+    """Return a row for each rule with an alarm: on how many runs of each label."""
+    labels = (Label.HEALTHY, Label.BROKEN, Label.BENIGN, Label.OWN_FAILURE)
+    counts: dict[str, Counter[Any]] = {}
+    for run in runs:
+        for rule in set(run.answer.alarms):
+            counts.setdefault(rule, Counter())[run.labelled.label] += 1
+    lines: table.Lines = [("rule", *(str(label) for label in labels))]
+    lines += [(rule, *(str(counts[rule][label]) for label in labels)) for rule in sorted(counts)]
+    return lines

@@ -20,24 +20,26 @@ def add_means(logs: Sequence[Log], unknown: Sequence[str]) -> tuple[list[Log], l
     no table knows. A mean that never changes is left out: the rewards of opponents add up to a
     constant.
     """
-    means: list[dict[str, Series]] = []
-    for log in logs:
-        groups: dict[str, list[Series]] = {}
-        for key in unknown:
-            if key in log.series and len(AGENT_NUMBER.findall(key)) == 1:
-                groups.setdefault(AGENT_NUMBER.sub("#", key), []).append(log.series[key])
-        by_name = {}
-        for pattern, columns in groups.items():
-            name = f"mean of {pattern.replace('#', f'0-{len(columns) - 1}')}"
-            if 1 < len(columns) <= 64 and outcome_words.meaning(name) is not None:
-                mean = _mean(columns)
-                if mean is not None:
-                    by_name[name] = mean
-        means.append(by_name)
+    means = [_find_means(log, [key for key in unknown if key in log.series]) for log in logs]
     extended = [
         replace(log, series={**log.series, **added}) for log, added in zip(logs, means, strict=True)
     ]
     return extended, [key for added in means for key in added]
+
+
+def _find_means(log: Log, keys: Sequence[str]) -> dict[str, Series]:
+    groups: dict[str, list[Series]] = {}
+    for key in keys:
+        if len(AGENT_NUMBER.findall(key)) == 1:
+            groups.setdefault(AGENT_NUMBER.sub("#", key), []).append(log.series[key])
+    means = {}
+    for pattern, columns in groups.items():
+        name = f"mean of {pattern.replace('#', f'0-{len(columns) - 1}')}"
+        if 1 < len(columns) <= 64 and outcome_words.meaning(name) is not None:
+            mean = _mean(columns)
+            if mean is not None:
+                means[name] = mean
+    return means
 
 
 def _mean(columns: Sequence[Series]) -> Series | None:

@@ -128,21 +128,7 @@ def _metrics(folder: Path, resume: _Cursor) -> tuple[Columns, dict[str, Position
             with open_log(path) as file:
                 lines = Lines(file, resume.places.get(key))
                 for line in lines:
-                    fields = line.text.split()
-                    if not fields:
-                        continue
-                    # "milliseconds value step", what follows names a data set.
-                    try:
-                        time = parse_number(fields[0])
-                        value = parse_number(fields[1])
-                        step = to_step(parse_number(fields[2])) if fields[2:] else 0
-                    except (ValueError, IndexError):
-                        time = value = step = None
-                    if time is None or value is None or step is None:
-                        problem = f"is not `milliseconds value step`: {line.text[:40]!r}"
-                        refused.add(line.number, problem)
-                    else:
-                        columns.add(key, step, value, time / 1000.0)
+                    _add(columns, key, line.text, line.number, refused)
                 places[key] = lines.position()
         except UnreadableLog as error:
             notes.append(f"metrics/{key}: {error.problem}")
@@ -153,6 +139,23 @@ def _metrics(folder: Path, resume: _Cursor) -> tuple[Columns, dict[str, Position
         more = f"and {len(notes) - MAX_METRIC_NOTES} more such notes"
         notes = [*notes[:MAX_METRIC_NOTES], more]
     return columns, places, notes, replaced
+
+
+def _add(columns: Columns, key: str, text: str, number: int, refused: Refusals) -> None:
+    """Add a line's point: "milliseconds value step", what follows names a data set."""
+    fields = text.split()
+    if not fields:
+        return
+    try:
+        time = parse_number(fields[0])
+        value = parse_number(fields[1])
+        step = to_step(parse_number(fields[2])) if fields[2:] else 0
+    except (ValueError, IndexError):
+        time = value = step = None
+    if time is None or value is None or step is None:
+        refused.add(number, f"is not `milliseconds value step`: {text[:40]!r}")
+    else:
+        columns.add(key, step, value, time / 1000.0)
 
 
 def _growing_files(path: Path) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import arrays, column_guess, lists, run_labels
@@ -35,13 +36,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         if data.startswith(arrays.NPZ_MAGIC):
             by_name = dict(arrays.members(data))
         elif (content := arrays.plain_objects(data)) is not None:
-            by_name = {}
-            items = content if isinstance(content, dict) else {_name(path): content}
-            for key, value in items.items():
-                # Not texts, lists of several lengths, what is not plain.
-                with suppress(ValueError, TypeError):
-                    if (array := np.asarray(value, dtype=np.float64)).ndim:
-                        by_name[key] = array
+            by_name = _lists(path, content)
         else:
             by_name = {_name(path): arrays.load(data)}
     except ValueError as error:
@@ -65,6 +60,16 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         notes.append(lists.NUMBERED_NOTE)
     series, cursor, replaced = points_after(columns.series(), previous)
     return Log("numpy", series, {}, (*replaced, *notes), str(path), unit), cursor
+
+
+def _lists(path: Path, content: object) -> dict[str, NDArray[np.float64]]:
+    """Return the lists of numbers of a document by name: of a dict, or the content itself."""
+    by_name = content if isinstance(content, dict) else {_name(path): content}
+    curves = {}
+    for key, value in by_name.items():
+        with suppress(ValueError, TypeError):  # texts, lists of several lengths, nothing plain
+            curves[key] = np.asarray(value, dtype=np.float64)
+    return {key: curve for key, curve in curves.items() if curve.ndim}
 
 
 def _name(path: Path) -> str:

@@ -61,9 +61,11 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             refused.add(number, "of log_history is no object")
         elif "train_runtime" in row:
             # The last row of a finished training says this of the whole of it.
-            for key in ("runtime", "samples_per_second", "steps_per_second", "loss"):
-                if (total := json_number(row.get(f"train_{key}"))) is not None:
-                    settings[f"train_{key}"] = total
+            settings |= {
+                f"train_{key}": total
+                for key in ("runtime", "samples_per_second", "steps_per_second", "loss")
+                if (total := json_number(row.get(f"train_{key}"))) is not None
+            }
         elif (step := to_step(json_number(row.get("step")))) is None:
             refused.add(number, "of log_history has no step")
         else:

@@ -20,6 +20,7 @@ from rlvitals.readers.formats.lines import REPLACED_NOTE, Position, is_replaced,
 from rlvitals.readers.formats.protobuf import (
     BYTES,
     VARINT_CONTINUATION,
+    Field,
     Malformed,
     fields,
     read_sized,
@@ -137,30 +138,32 @@ class _Run:
     def _take(self, payload: bytes) -> None:
         for item in fields(payload):
             if item.wire == BYTES:
-                match item.id:
-                    case 2:  # history
-                        self._rows.append(item.data)
-                    case 5:  # config
-                        self._configure(item.data)
-                    case 12:  # metric
-                        self.flush()  # it holds for the rows after it
-                        by_id = {
-                            field.id: field.data.decode(errors="replace")
-                            for field in fields(item.data)
-                        }
-                        keys = by_id.get(1) or by_id.get(2)  # name, glob_name
-                        if keys:
-                            metric = by_id.get(4, "").replace("\\.", ".")  # step_metric
-                            self._steps = self._steps.define(keys.replace("\\.", "."), metric)
-                    case 17:  # run
-                        self._describe(item.data)
-                    case 18:  # exit, its exit_code
-                        codes = (to_signed(f.number) for f in fields(item.data) if f.id == 1)
-                        self._exit_code = next(codes, 0)
-                    case 4 | 13:  # output, output_raw
-                        line = b"".join(f.data for f in fields(item.data) if f.id == 3)  # line
-                        # The end of the console is searched for a traceback.
-                        self._console = (self._console + line.decode(errors="replace"))[-32768:]
+                self._record(item)
+
+    def _record(self, item: Field) -> None:
+        match item.id:
+            case 2:  # history
+                self._rows.append(item.data)
+            case 5:  # config
+                self._configure(item.data)
+            case 12:  # metric
+                self.flush()  # it holds for the rows after it
+                by_id = {
+                    field.id: field.data.decode(errors="replace") for field in fields(item.data)
+                }
+                keys = by_id.get(1) or by_id.get(2)  # name, glob_name
+                if keys:
+                    metric = by_id.get(4, "").replace("\\.", ".")  # step_metric
+                    self._steps = self._steps.define(keys.replace("\\.", "."), metric)
+            case 17:  # run
+                self._describe(item.data)
+            case 18:  # exit, its exit_code
+                codes = (to_signed(f.number) for f in fields(item.data) if f.id == 1)
+                self._exit_code = next(codes, 0)
+            case 4 | 13:  # output, output_raw
+                line = b"".join(f.data for f in fields(item.data) if f.id == 3)  # line
+                # The end of the console is searched for a traceback.
+                self._console = (self._console + line.decode(errors="replace"))[-32768:]
 
     def _configure(self, data: bytes) -> None:
         for update in fields(data):

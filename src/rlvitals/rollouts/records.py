@@ -40,11 +40,7 @@ def read_records(path: Path, layout: Layout) -> Iterator[tuple[Place, Record]]:
             if (record := _parse(text)) is not None:
                 yield Place(0, len(text)), record
         elif layout == "lines":
-            offset = 0
-            while line := file.readline(MAX_ROLLOUT_BYTES + 1):
-                if (record := _parse(line)) is not None:
-                    yield Place(offset, len(line)), record
-                offset += len(line)
+            yield from _lines(file)
         else:
             yield from _frames(file)
 
@@ -79,6 +75,14 @@ def _parse(text: bytes) -> Record | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, Mapping) else None
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[Place, Record]]:
+    offset = 0
+    while line := file.readline(MAX_ROLLOUT_BYTES + 1):
+        if (record := _parse(line)) is not None:
+            yield Place(offset, len(line)), record
+        offset += len(line)
 
 
 def _frames(file: BinaryIO) -> Iterator[tuple[Place, Record]]:

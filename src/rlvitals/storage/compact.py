@@ -112,19 +112,21 @@ class _Source:
                 raise _SkipFile("no block of it is whole")
             self.origin = replace(self.origin, head=head)
             if self._file.packed is not None:
-                path = self._file.packed
-                with PackedFile(path) as packed_file:
-                    if packed_file.damage or packed_file.origin is None:
-                        raise _SkipFile(f"{path.name} is damaged")
-                    if packed_file.origin.head != self.origin.head:
-                        raise _SkipFile(f"{path.name} stands for another file")
-                    if packed_file.tiers:
-                        raise _SkipFile(f"{path.name} was thinned")
-                    for block in packed_file.blocks:
-                        yield packed_file.scalars(block)
-                    yield from packed_file.others
-                    self.origin = packed_file.origin
+                yield from self._read_packed_file(self._file.packed)
             yield from self._read_growing_file(growing_file)
+
+    def _read_packed_file(self, path: Path) -> Iterator[Scalars | Frame]:
+        with PackedFile(path) as packed_file:
+            if packed_file.damage or packed_file.origin is None:
+                raise _SkipFile(f"{path.name} is damaged")
+            if packed_file.origin.head != self.origin.head:
+                raise _SkipFile(f"{path.name} stands for another file")
+            if packed_file.tiers:
+                raise _SkipFile(f"{path.name} was thinned")
+            for block in packed_file.blocks:
+                yield packed_file.scalars(block)
+            yield from packed_file.others
+            self.origin = packed_file.origin
 
     def _read_growing_file(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
         start = self.origin

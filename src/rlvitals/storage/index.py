@@ -138,17 +138,7 @@ class Index(RunQuery):
             for path in marks.keys() - folders.keys():
                 self._forget(path, INDEX_TABLES)
             for path, folder in folders.items():
-                # The sizes and times of a run's files differ where anything changed.
-                files = [folder / RUN_FILE, folder / EVENTS_FILE]
-                files += [path for block_file in block_files(folder) for path in block_file.paths]
-                states = []
-                for file in files:
-                    try:
-                        status = file.stat()
-                    except OSError:
-                        continue
-                    states.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
-                mark = "; ".join(states)
+                mark = _fingerprint(folder)
                 if marks.get(path) != mark:
                     self._forget(path, FOLDER_TABLES)
                     self._add(path, folder, mark)
@@ -342,6 +332,20 @@ def _is_plain(path: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+
+
+def _fingerprint(folder: Path) -> str:
+    """Return the sizes and times of a run's files: they differ where anything changed."""
+    files = [folder / RUN_FILE, folder / EVENTS_FILE]
+    files += [path for block_file in block_files(folder) for path in block_file.paths]
+    states = []
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        states.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
+    return "; ".join(states)
 
 
 def _status(folder: Path, info: About, history: Sequence[events.Event]) -> str:

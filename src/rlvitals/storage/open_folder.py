@@ -73,14 +73,7 @@ class OpenFolder:
         try:
             file = self._open_file(RUN_FILE, os.O_RDONLY)
         except FileNotFoundError:
-            data = self._run_file
-            with suppress(FileExistsError):  # another rank of the run was faster
-                descriptor = self._open_file(RUN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                try:
-                    while data:
-                        data = data[os.write(descriptor, data) :]
-                finally:
-                    os.close(descriptor)
+            self._write(RUN_FILE, self._run_file)
             return
         try:
             if _run_id(_content(file)) != _run_id(self._run_file):
@@ -120,6 +113,15 @@ class OpenFolder:
     def _make_blocks(self) -> None:
         with suppress(FileExistsError):
             os.mkdir(self._name(BLOCKS_FOLDER), dir_fd=self._fd)
+
+    def _write(self, name: str, data: bytes) -> None:
+        with suppress(FileExistsError):  # another rank of the run was faster
+            file = self._open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            try:
+                while data:
+                    data = data[os.write(file, data) :]
+            finally:
+                os.close(file)
 
     def _open_file(self, name: str, flags: int, mode: int = FILE_MODE) -> int:
         return os.open(self._name(name), flags | getattr(os, "O_BINARY", 0), mode, dir_fd=self._fd)

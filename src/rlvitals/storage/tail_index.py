@@ -86,16 +86,18 @@ def _last_block_row(path: Path) -> tuple[int, float] | None:
         while True:
             file.seek(max(0, size - window))
             data = frames.read(file, min(size, window))
-            newest = None
-            for item in frames.walk(data):
-                if (
-                    isinstance(item, Frame)
-                    and item.header.kind == Kind.SCALARS
-                    and item.header.rows
-                ):
-                    columns = np.frombuffer(item.payload, "<f8")
-                    rows = item.header.rows
-                    newest = int(columns[:rows].view("<i8")[-1]), float(columns[2 * rows - 1])
+            newest = _last_row_in(data)
             if newest or window >= size:
                 return newest
             window *= 8
+
+
+def _last_row_in(data: bytes) -> tuple[int, float] | None:
+    """Return the last row of a part of a file, which need not begin with a frame."""
+    newest = None
+    for item in frames.walk(data):
+        if isinstance(item, Frame) and item.header.kind == Kind.SCALARS and item.header.rows:
+            columns = np.frombuffer(item.payload, "<f8")
+            rows = item.header.rows
+            newest = int(columns[:rows].view("<i8")[-1]), float(columns[2 * rows - 1])
+    return newest

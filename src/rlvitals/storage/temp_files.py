@@ -40,9 +40,13 @@ def remove_stale(folder: Path, time: float) -> None:
         for entry in entries:
             if TEMP_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 # A new file may not be locked yet.
-                path = Path(entry.path)
-                with suppress(OSError):
-                    if path.stat().st_mtime < time - 2.0:
-                        with path.open("r+b") as file:  # NFS locks what may be written
-                            if lock_temp_file(file):
-                                path.unlink()
+                _remove_if_stale(Path(entry.path), time - 2.0)
+
+
+def _remove_if_stale(path: Path, cutoff: float) -> None:
+    with suppress(OSError):
+        if path.stat().st_mtime >= cutoff:
+            return
+        with path.open("r+b") as file:  # NFS locks what may be written
+            if lock_temp_file(file):
+                path.unlink()

@@ -42,6 +42,16 @@ def estimate(file: BlockFile, buckets: int) -> tuple[int, int]:
     Both are equal where thinning would leave more than half. Raises OSError, UnreadableLog.
     """
     size = sum(path.stat().st_size for path in file.paths)
+    content = _count_content(file)
+    after = content.media_bytes
+    for count in content.points.values():
+        after += 32 * min(count, POINTS_PER_BUCKET * buckets)  # step, time, place, value
+        after += TIER_BYTES_PER_BUCKET * min(count, buckets)
+    # Thinning that leaves more than half is not worth its points.
+    return size, after if after <= 0.5 * size else size
+
+
+def _count_content(file: BlockFile) -> _Content:
     content, start = _Content(), 0
     if file.packed is not None:
         with PackedFile(file.packed) as packed:
@@ -63,12 +73,7 @@ def estimate(file: BlockFile, buckets: int) -> tuple[int, int]:
                     content.points.update(dict.fromkeys(keys, item.header.rows))
                 elif item.offset >= start:
                     content.media_bytes += item.header.size
-    after = content.media_bytes
-    for count in content.points.values():
-        after += 32 * min(count, POINTS_PER_BUCKET * buckets)  # step, time, place, value
-        after += TIER_BYTES_PER_BUCKET * min(count, buckets)
-    # Thinning that leaves more than half is not worth its points.
-    return size, after if after <= 0.5 * size else size
+    return content
 
 
 def thin(path: Path, buckets: int) -> None:

@@ -76,36 +76,7 @@ class WriteBuffer:
         self._blocks.append(_Block(chunks, size, kind, rows, table))
         self._grow(size)
         if kind != Kind.KEYS and not self._budget.fits(0):  # a key table goes with its rows
-            first = self._blocks.popleft() if self._is_partial else None
-            # What is dropped first where memory ends: numbers outlive texts, and settings outlive
-            # numbers.
-            for kinds in (
-                frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE}),
-                frozenset({Kind.SCALARS}),
-                frozenset({Kind.SETTINGS}),
-            ):
-                if self._budget.fits(0):
-                    break
-                remaining: deque[_Block] = deque()
-                for block in self._blocks:
-                    # A full outbox is cut to 75 %, not again at every block.
-                    if block.kind in kinds and not self._budget.fits(0, 0.75):
-                        self._grow(-block.size)
-                        self.dropped[block.kind] += block.rows or 1
-                    else:
-                        remaining.append(block)
-                self._blocks = remaining
-            needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
-            remaining = deque()
-            for block in self._blocks:
-                if block.kind == Kind.KEYS and block.table not in needed:
-                    self._grow(-block.size)
-                    self.lost_tables.add(block.table)
-                else:
-                    remaining.append(block)
-            self._blocks = remaining
-            if first is not None:
-                self._blocks.appendleft(first)
+            self._drop()
 
     def write(self) -> None:
         """Hand all of it to the system. OSError where it takes none."""
@@ -123,6 +94,40 @@ class WriteBuffer:
     def _grow(self, size: int) -> None:
         self._size += size
         self._budget.used += size
+
+    def _drop(self) -> None:
+        """Drop the oldest blocks of the least important kinds until the rest fits."""
+        first = self._blocks.popleft() if self._is_partial else None
+        # What is dropped first where memory ends: numbers outlive texts, and settings outlive
+        # numbers.
+        for kinds in (
+            frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE}),
+            frozenset({Kind.SCALARS}),
+            frozenset({Kind.SETTINGS}),
+        ):
+            if self._budget.fits(0):
+                break
+            remaining: deque[_Block] = deque()
+            for block in self._blocks:
+                # A full outbox is cut to 75 %, not again at every block.
+                if block.kind in kinds and not self._budget.fits(0, 0.75):
+                    self._grow(-block.size)
+                    self.dropped[block.kind] += block.rows or 1
+                else:
+                    remaining.append(block)
+            self._blocks = remaining
+        # Key tables without rows go too; they are written again before the next rows.
+        needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
+        remaining = deque()
+        for block in self._blocks:
+            if block.kind == Kind.KEYS and block.table not in needed:
+                self._grow(-block.size)
+                self.lost_tables.add(block.table)
+            else:
+                remaining.append(block)
+        self._blocks = remaining
+        if first is not None:
+            self._blocks.appendleft(first)
 
     def _advance(self, size: int) -> None:
         """Remove the bytes that were written."""

@@ -166,24 +166,25 @@ class Handle:
         while not self._ended.wait(BEAT_SECONDS):
             self._beat()
             if self._who["rank"] == 0:
-                # Other processes that record into the same folder are reported once each.
-                for beat in self._others.look():
-                    process = (
-                        f"process {beat.writer.pid} on {beat.writer.host}, attempt {beat.attempt}"
-                    )
-                    text = f"another process records into this run's folder too: {process}"
-                    self._append(
-                        "other_process",
-                        other_attempt=beat.attempt,
-                        pid=beat.writer.pid,
-                        host=beat.writer.host,
-                    )
-                    self._note(text)
-                    with suppress(Exception):  # a closed stderr is no reason to end the beats
-                        sys.stderr.write(
-                            f"rlvitals: {text} ({self._folder}); their rows and checkpoints mix: "
-                            "end one of them, or give it a folder of its own\n"
-                        )
+                self._look_for_others()
+
+    def _look_for_others(self) -> None:
+        """Report, once each, processes that record into the same folder."""
+        for beat in self._others.look():
+            process = f"process {beat.writer.pid} on {beat.writer.host}, attempt {beat.attempt}"
+            text = f"another process records into this run's folder too: {process}"
+            self._append(
+                "other_process",
+                other_attempt=beat.attempt,
+                pid=beat.writer.pid,
+                host=beat.writer.host,
+            )
+            self._note(text)
+            with suppress(Exception):  # a closed stderr is no reason to end the beats
+                sys.stderr.write(
+                    f"rlvitals: {text} ({self._folder}); their rows and checkpoints mix: "
+                    "end one of them, or give it a folder of its own\n"
+                )
 
     def _beat(self) -> None:
         line = heartbeat.first_line(self._current_step(), self._kills())

@@ -191,23 +191,25 @@ class _Cards:
 
             pynvml.nvmlInit()
             self._nvml = pynvml
-            # As CUDA_VISIBLE_DEVICES: numbers or names, and none behind the first wrong one.
-            nvml, variable = self._nvml, os.environ.get("CUDA_VISIBLE_DEVICES")
-            count = nvml.nvmlDeviceGetCount()
-            if variable is None:
-                self.handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
-            else:
-                handles = []
-                for device in filter(None, (entry.strip() for entry in variable.split(","))):
-                    if device.isdigit() and int(device) < count:
-                        handles.append(nvml.nvmlDeviceGetHandleByIndex(int(device)))
-                    elif device.startswith(("GPU-", "MIG-")):
-                        handles.append(nvml.nvmlDeviceGetHandleByUUID(device))
-                    else:
-                        break
-                self.handles = handles
+            self.handles = self._visible()
         except Exception:  # noqa: BLE001 - no card, no driver, a driver of another version
             self.handles = []
+
+    def _visible(self) -> list[Any]:
+        """Follow CUDA_VISIBLE_DEVICES: numbers or names, and none behind the first wrong one."""
+        nvml, variable = self._nvml, os.environ.get("CUDA_VISIBLE_DEVICES")
+        count = nvml.nvmlDeviceGetCount()
+        if variable is None:
+            return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
+        handles = []
+        for device in filter(None, (entry.strip() for entry in variable.split(","))):
+            if device.isdigit() and int(device) < count:
+                handles.append(nvml.nvmlDeviceGetHandleByIndex(int(device)))
+            elif device.startswith(("GPU-", "MIG-")):
+                handles.append(nvml.nvmlDeviceGetHandleByUUID(device))
+            else:
+                break
+        return handles
 
     def name(self, card: object) -> str:
         """Return the name of a card; empty where it is unknown."""

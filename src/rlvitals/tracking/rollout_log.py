@@ -76,29 +76,30 @@ class RolloutLog:
                     self._removed += size
                     samples.append(sample)
                 try:
-                    lines = (
-                        json.dumps(_clean("", sample), ensure_ascii=False) for sample in samples
-                    )
-                    if sys.version_info >= (3, 14):  # most runs log no rollout
-                        from compression import zstd  # noqa: PLC0415
-                    else:
-                        from backports import zstd  # noqa: PLC0415
-                    frame = zstd.compress("".join(f"{line}\n" for line in lines).encode())
-                    if self._size and self._size + len(frame) > MAX_ROLLOUTS_FILE_BYTES:
-                        self._number, self._size = self._number + 1, 0
-                    if not self._size:
-                        self._folder.mkdir(exist_ok=True)
-                        self._make_room(len(frame))
-                    path = self._folder / f"{self._prefix}-{self._number:04d}.jsonl.zst"
-                    with open(safe_files.open_append(path), "ab") as file:  # noqa: PTH123 - a descriptor
-                        file.write(frame)
-                    self._size += len(frame)
+                    self._write_frame(samples)
                 except Exception as error:  # noqa: BLE001 - the recorder counts and goes on
                     reason = error.strerror if isinstance(error, OSError) else ""
                     count = quantity(len(samples), "rollout")
                     self._note(f"{count} not recorded: {reason or error_text(error)}")
         finally:
             self._writing.release()
+
+    def _write_frame(self, samples: Iterable[Sample]) -> None:
+        lines = (json.dumps(_clean("", sample), ensure_ascii=False) for sample in samples)
+        if sys.version_info >= (3, 14):  # most runs log no rollout
+            from compression import zstd  # noqa: PLC0415
+        else:
+            from backports import zstd  # noqa: PLC0415
+        frame = zstd.compress("".join(f"{line}\n" for line in lines).encode())
+        if self._size and self._size + len(frame) > MAX_ROLLOUTS_FILE_BYTES:
+            self._number, self._size = self._number + 1, 0
+        if not self._size:
+            self._folder.mkdir(exist_ok=True)
+            self._make_room(len(frame))
+        path = self._folder / f"{self._prefix}-{self._number:04d}.jsonl.zst"
+        with open(safe_files.open_append(path), "ab") as file:  # noqa: PTH123 - a descriptor
+            file.write(frame)
+        self._size += len(frame)
 
     def _make_room(self, size: int) -> None:
         """Delete the oldest files but the first, until the limit leaves room for another."""

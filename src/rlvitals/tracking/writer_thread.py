@@ -225,39 +225,27 @@ class WriterThread:
 
     def _run(self) -> None:
         try:
-            status = None
-            deadline = looked = time.monotonic() + self._seconds
-            while status is None:
-                order = None
-                with suppress(Empty):
-                    order = self._orders.get(timeout=max(deadline - time.monotonic(), 0.0))
-                # Of rows that are logged while it writes.
-                deadline = time.monotonic() + self._seconds
-                if order is None or order.all_sinks or time.monotonic() >= looked:
-                    for chore in list(self.chores):
-                        self._safely(chore)
-                    looked = deadline
-                self._safely(self._cycle)
-                if order is not None:
-                    status = order.status
-                    if order.status is not None:
-                        self._safely(partial(self._close, order.status))
-                        self._ended = True  # before the caller goes on, who may ask for more
-                    elif order.all_sinks:
-                        for outlet in self._outlets:
-                            outlet.flush()
-                        # Nothing is pending and nothing was lost since the last call.
-                        new_losses, self._lost_before = (
-                            self.losses.total - self._lost_before,
-                            self.losses.total,
-                        )
-                        failed, self._failed = self._failed, False
-                        is_complete = not (new_losses or failed or self._native.pending)
-                        order.written.append(is_complete)
-                    order.lock.release()
-                self.spent = time.thread_time()
+            self._work()
         finally:
             self._ended = True
+
+    def _work(self) -> None:
+        status = None
+        deadline = looked = time.monotonic() + self._seconds
+        while status is None:
+            order = None
+            with suppress(Empty):
+                order = self._orders.get(timeout=max(deadline - time.monotonic(), 0.0))
+            deadline = time.monotonic() + self._seconds  # of rows that are logged while it writes
+            if order is None or order.all_sinks or time.monotonic() >= looked:
+                for chore in list(self.chores):
+                    self._safely(chore)
+                looked = deadline
+            self._safely(self._cycle)
+            if order is not None:
+                status = order.status
+                self._answer(order)
+            self.spent = time.thread_time()
 
     def _safely(self, call: Callable[[], object]) -> None:
         try:
@@ -275,6 +263,20 @@ class WriterThread:
             self._say(self.notes.news())
         finally:
             self._stuck = False
+
+    def _answer(self, order: _Order) -> None:
+        if order.status is not None:
+            self._safely(partial(self._close, order.status))
+            self._ended = True  # before the caller goes on, who may ask for more
+        elif order.all_sinks:
+            for outlet in self._outlets:
+                outlet.flush()
+            # Nothing is pending and nothing was lost since the last call.
+            new_losses, self._lost_before = self.losses.total - self._lost_before, self.losses.total
+            failed, self._failed = self._failed, False
+            is_complete = not (new_losses or failed or self._native.pending)
+            order.written.append(is_complete)
+        order.lock.release()
 
     def _take(self) -> None:
         """Pass all logged data to the sinks, in chunks of rows."""

@@ -116,13 +116,7 @@ class FsspecFiles:
             files.makedirs(head, exist_ok=True)
             try:
                 _upload(files, temporary, chunks)
-                try:
-                    files.mv(temporary, path)
-                except OSError:  # some do not rename over what is there
-                    if not files.exists(path):
-                        raise
-                    files.rm_file(path)
-                    files.mv(temporary, path)
+                _rename(files, temporary, path)
             except BaseException:
                 files.in_passing("rm_file", temporary)
                 raise
@@ -238,6 +232,16 @@ def _upload(files: TimeLimited, path: str, chunks: Iterable[bytes]) -> None:
     with _open(files, path, "wb", MAX_SINGLE_PUT_BYTES) as file:
         for data in chunks:
             file.write(data)
+
+
+def _rename(files: TimeLimited, temporary: str, path: str) -> None:
+    try:
+        files.mv(temporary, path)
+    except OSError:  # some do not rename over what is there
+        if not files.exists(path):
+            raise
+        files.rm_file(path)
+        files.mv(temporary, path)
 
 
 def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECONDS) -> FsspecFiles:

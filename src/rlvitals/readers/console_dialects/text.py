@@ -138,15 +138,18 @@ class Pieces:
                     rest, lost = b"", lost + len(rest)
                 continue
             whole, rest = rest + chunk[:end], chunk[end:]
-            if self._offset == 0:
-                whole = whole.removeprefix(BOM)
-            for number, line in enumerate(whole.split(b"\n")):
-                self.line += number > 0
-                for place_in_line, piece in enumerate(line.split(b"\r")):
-                    first = number == place_in_line == 0
-                    if len(piece) > MAX_PIECE_BYTES or (first and lost):
-                        self.skipped += 1
-                    elif piece and not piece.isspace():
-                        yield piece.decode(errors="replace")
+            yield from self._pieces(whole, first_is_lost=lost > 0)
             self._offset = at - len(rest)
             lost = 0
+
+    def _pieces(self, whole: bytes, *, first_is_lost: bool) -> Iterator[str]:
+        if self._offset == 0:
+            whole = whole.removeprefix(BOM)
+        for number, line in enumerate(whole.split(b"\n")):
+            self.line += number > 0
+            for place_in_line, piece in enumerate(line.split(b"\r")):
+                first = number == place_in_line == 0
+                if len(piece) > MAX_PIECE_BYTES or (first and first_is_lost):
+                    self.skipped += 1
+                elif piece and not piece.isspace():
+                    yield piece.decode(errors="replace")

@@ -37,17 +37,21 @@ def fields(file: BinaryIO) -> dict[str, object]:
     if len(data) > MAX_TORCH_FILE_BYTES:
         raise DoubtError("too long")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-            pickled = None
-            if len(names) == 1 and archive.getinfo(names[0]).file_size <= MAX_PICKLE_BYTES:
-                with archive.open(names[0]) as member:
-                    pickled = member.read(MAX_PICKLE_BYTES)
+        pickled = _read_pickle(data)
     except ZIP_ERRORS as error:
         raise DoubtError("not a file of torch.save") from error
     if pickled is None:
         raise DoubtError("no pickle of settings in it")
     return _Stack().state(pickled)
+
+
+def _read_pickle(data: bytes) -> bytes | None:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+        if len(names) != 1 or archive.getinfo(names[0]).file_size > MAX_PICKLE_BYTES:
+            return None
+        with archive.open(names[0]) as member:
+            return member.read(MAX_PICKLE_BYTES)
 
 
 class _Stack:

@@ -100,9 +100,7 @@ def read_database(path: Path, work: Callable[["Connection"], T], lock_seconds: f
         copy = copy or (state.wal > 0 and not state.shm)
         try:
             if copy:
-                with _copy_database(path) as database:
-                    uri = f"{database.absolute().as_uri()}?mode=rw"
-                    result = _run_work(uri, _state(database), work, lock_seconds)
+                result = _from_copy(path, work, lock_seconds)
             else:
                 options = "mode=ro&immutable=1" if immutable else "mode=ro"
                 result = _run_work(
@@ -204,6 +202,11 @@ def _size(path: Path, end: str) -> int:
         return _sibling(path, end).stat().st_size
     except OSError:
         return -1
+
+
+def _from_copy(path: Path, work: Callable[["Connection"], T], lock_seconds: float) -> T:
+    with _copy_database(path) as copy:
+        return _run_work(f"{copy.absolute().as_uri()}?mode=rw", _state(copy), work, lock_seconds)
 
 
 @contextmanager

@@ -18,7 +18,11 @@ def columns_without_order(by_name: Mapping[str, NDArray[np.float64]]) -> frozens
     in_no_order = {name for name, values in by_name.items() if _goes_back(values)}
     constant = {name for name, values in by_name.items() if len(values) > 1 and not np.ptp(values)}
     is_counted = any(len(values) > 1 for name, values in by_name.items() if name not in constant)
-    # A name that restarts while another continues counts the steps of an episode.
+    return frozenset(in_no_order | _inner_counters(by_name) | (constant if is_counted else set()))
+
+
+def _inner_counters(by_name: Mapping[str, NDArray[np.float64]]) -> set[str]:
+    """Return the names that restart while another continues: steps of an episode."""
     inner = set()
     for name, values in by_name.items():
         falls = np.flatnonzero(np.diff(values) < 0)
@@ -27,7 +31,7 @@ def columns_without_order(by_name: Mapping[str, NDArray[np.float64]]) -> frozens
                 rises = np.diff(outer)
                 if (rises >= 0).all() and (rises[falls] > 0).all():
                     inner.add(name)
-    return frozenset(in_no_order | inner | (constant if is_counted else set()))
+    return inner
 
 
 def _goes_back(values: NDArray[np.float64]) -> bool:

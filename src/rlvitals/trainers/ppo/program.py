@@ -163,35 +163,38 @@ class Training(Harness):
             warm_start.load(self.ppo, Path(config.external_pretrain))
             self.log.info("[PPO:warmstart] weights of %s", config.external_pretrain)
         elif self.config.training.env == CLUSTER:
-            if config.demo_path:
-                demos = demonstrations.load(Path(config.demo_path))
-            else:
-                demos = demonstrations.collect(
-                    self.config.environment, policies=config.demo_policies, steps=config.demo_steps,
-                    loads=config.demo_loads, seed=self.config.training.seed,
-                )  # fmt: skip
-            self.log.info("[PPO:warmstart] %d decisions of %s", len(demos), ", ".join(demos.names))
-            for result in warm_start.clone(self.ppo, demos, config):
-                is_logged = result.epoch in {1, config.bc_epochs} or result.epoch % 10 == 0
-                self.log.log(
-                    logging.INFO if is_logged else logging.DEBUG,
-                    "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f "
-                    "(the commonest action: %.3f)",
-                    result.epoch, config.bc_epochs, result.current.loss, result.current.accuracy,
-                    result.blind.accuracy,
-                )  # fmt: skip
-                self.recorder.event("warm_start", 0, epoch=result.epoch, **asdict(result.current))
-                if result.epoch == config.bc_epochs:
-                    self.log.info("[PPO:warmstart] %s", result.verdict())
-                    if self.chunks is not None:
-                        self.chunks.cloning = result
-            warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED_FILE)
+            self._clone()
         else:
             self.log.info("[PPO:warmstart] no scheduler plays %s", self.config.training.env)
             return
         self.ppo.optimizer.adam.state.clear()  # in a resumed run it is another actor's
         if config.hold_to_reference:
             self.ppo.hold_to_reference()
+
+    def _clone(self) -> None:
+        config = self.config.warm_start
+        if config.demo_path:
+            demos = demonstrations.load(Path(config.demo_path))
+        else:
+            demos = demonstrations.collect(
+                self.config.environment, policies=config.demo_policies, steps=config.demo_steps,
+                loads=config.demo_loads, seed=self.config.training.seed,
+            )  # fmt: skip
+        self.log.info("[PPO:warmstart] %d decisions of %s", len(demos), ", ".join(demos.names))
+        for result in warm_start.clone(self.ppo, demos, config):
+            is_logged = result.epoch in {1, config.bc_epochs} or result.epoch % 10 == 0
+            self.log.log(
+                logging.INFO if is_logged else logging.DEBUG,
+                "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
+                result.epoch, config.bc_epochs, result.current.loss, result.current.accuracy,
+                result.blind.accuracy,
+            )  # fmt: skip
+            self.recorder.event("warm_start", 0, epoch=result.epoch, **asdict(result.current))
+            if result.epoch == config.bc_epochs:
+                self.log.info("[PPO:warmstart] %s", result.verdict())
+                if self.chunks is not None:
+                    self.chunks.cloning = result
+        warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED_FILE)
 
     def _log_warmup(self, text: str) -> None:
         self.log.info("[STATS_STABILIZATION] %s", text)

@@ -30,29 +30,32 @@ def measure() -> Overheads:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        config = LlamaConfig(
-            vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=4,
-            num_attention_heads=4, eos_token_id=None, pad_token_id=0,
-        )  # fmt: skip
-        with torch.random.fork_rng():
-            model = LlamaForCausalLM(config)
-            tokens = torch.ones(2, 8, dtype=torch.long)
-            learning = seconds(lambda: _learn(model, tokens), CPU)
-            generating = seconds(lambda: model.generate(tokens, max_new_tokens=NEW_TOKENS), CPU)
-        with FakeTensorMode():
-            model = LlamaForCausalLM(config)
-            tokens = torch.ones(2, 8, dtype=torch.long)
-            with Meter(COUNTING_RATES) as learned:
-                _learn(model, tokens)
-            with torch.no_grad():
-                past = model(tokens, use_cache=True).past_key_values
-                with Meter(COUNTING_RATES) as decoded:
-                    model(tokens[:, :1], past_key_values=past, use_cache=True)
-        return Overheads(
-            learning / learned.operations, generating / NEW_TOKENS / decoded.operations
-        )
+        return _time_llama()
     finally:
         torch.set_num_threads(threads)
+
+
+def _time_llama() -> Overheads:
+    # So small that arithmetic takes no time.
+    config = LlamaConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=4,
+        num_attention_heads=4, eos_token_id=None, pad_token_id=0,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        model = LlamaForCausalLM(config)
+        tokens = torch.ones(2, 8, dtype=torch.long)
+        learning = seconds(lambda: _learn(model, tokens), CPU)
+        generating = seconds(lambda: model.generate(tokens, max_new_tokens=NEW_TOKENS), CPU)
+    with FakeTensorMode():
+        model = LlamaForCausalLM(config)
+        tokens = torch.ones(2, 8, dtype=torch.long)
+        with Meter(COUNTING_RATES) as learned:
+            _learn(model, tokens)
+        with torch.no_grad():
+            cache = model(tokens, use_cache=True).past_key_values
+            with Meter(COUNTING_RATES) as decoded:
+                model(tokens[:, :1], past_key_values=cache, use_cache=True)
+    return Overheads(learning / learned.operations, generating / NEW_TOKENS / decoded.operations)
 
 
 def _learn(model: Any, tokens: Any) -> None:
