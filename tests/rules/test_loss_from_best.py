@@ -144,3 +144,16 @@ def test_a_smoothed_return_that_ends_far_above_its_start_is_not_flat():
     word, severities = judged(ended(how=how, outcome__return=course + swing))
     assert word not in {Word.STALLED, Word.COLLAPSED}
     assert severities.get("no-learning", Severity.NOTE) is Severity.NOTE
+
+
+def declining(order):
+    """Return forty values that rise by 10 and lose 4.6 in unsteady blocks of two, in this order."""
+    tail = (np.linspace(9.0, 5.0, 14) + 0.36 * (-1.0) ** np.arange(14))[order]
+    return np.r_[np.linspace(0, 6, 8), 10.0, 10.0, 9.6, 9.4, np.repeat(tail, 2)]
+
+
+def test_a_loss_by_blocks_in_order_needs_less_to_stand_out():
+    in_order = ended(outcome__return=declining(np.arange(14)))
+    assert loss_from_best(in_order, *outcome(in_order), standing(in_order)) is not None
+    swinging = ended(outcome__return=declining(np.r_[9, 2, 6, 0, 11, 4, 8, 1, 10, 3, 7, 5, 12, 13]))
+    assert loss_from_best(swinging, *outcome(swinging), standing(swinging)) is None

@@ -272,3 +272,34 @@ def test_a_few_values_that_end_at_exactly_their_best_are_a_plateau():
     stuck = np.r_[rise, -100.0, -100.0, -100.0, -110.0, -100.0, -100.0, -100.0]
     assert judged(outcome__return=stuck)[0] is Word.PLATEAU
     assert judged(outcome__return=np.r_[rise, np.linspace(-100, -90, 7)])[0] is Word.LEARNING
+
+
+def risen(end, count=120, noise=0.3, seed=3):
+    """Return returns that climb from 0 to 10 in a fifth of the run and go to `end` in the rest."""
+    course = np.interp(np.arange(count), [0, count // 5, count - 1], [0, 10, end])
+    return course + noise * made.noise(count, seed)
+
+
+def test_a_steady_decline_since_the_best_is_noted_and_not_praised():
+    trace = replace(
+        made.trace(Profile.CONTROL_PPO, outcome__return=risen(7.5)), lifecycle=Lifecycle(ended=True)
+    )
+    diagnosis = diagnose(trace)
+    (decline,) = (f for rule, f in diagnosis.findings if rule.name == "return-collapse")
+    assert decline.severity is Severity.NOTE
+    assert decline.began in range(20_000, 40_000), "since the best"
+    assert diagnosis.verdict.word is Word.LEARNING
+    sentence = diagnosis.tldr[0]
+    assert sentence.sign == "neutral"
+    assert "of what was gained is lost" in sentence.text
+    assert "works" not in sentence.text
+
+
+def test_a_level_that_is_held_has_no_decline():
+    noted = [
+        seed
+        for seed in range(60)
+        if "return-collapse"
+        in judged(Profile.CONTROL_PPO, outcome__return=risen(10, noise=1.0, seed=seed))[1]
+    ]
+    assert len(noted) <= 1

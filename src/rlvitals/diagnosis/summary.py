@@ -88,9 +88,11 @@ def _reward(
             text += f"; it was {trend.first:.4g} at the start"
         return Sentence("reward", f"{text}.", "neutral")
     sign: Sign = "good" if may_praise else "bad" if trend.stalls else "unknown"
-    if trend.improves and not may_praise:
+    if trend.improves and (against is not None or not may_praise):
         sign = "neutral"
     text = _capitalise(trend.sentence)
+    if against is not None and trend.improves:
+        text = f"{text}. {_capitalise(against.summary)}"
     ending = {"good": ". Learning works.", "bad": ". It is not learning."}
     if trend.state == "at its ceiling" and trend.last - trend.first < trend.material:
         return Sentence("reward", f"{text}. There is nothing left to gain.", sign)

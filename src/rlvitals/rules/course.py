@@ -14,7 +14,7 @@ from rlvitals.rules.episode_window import (
     scatter_of_window,
 )
 from rlvitals.rules.falling import first_full_step
-from rlvitals.rules.gains import no_gain
+from rlvitals.rules.gains import no_gain, order_chance
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.known_task import knows_way
 from rlvitals.rules.outcome_blocks import by_blocks, flat_unless_good
@@ -38,6 +38,7 @@ from rlvitals.signals.outcome_course import (
     COURSE_END_BLOCKS,
     FALL_SHARE,
     Course,
+    LateLoss,
     course_of,
     falls,
     is_back,
@@ -52,7 +53,7 @@ MIN_LOSS_SDS = 7.0  # sd from point to point: see `is_clear_loss`
 # more than four and less than six: a policy of a short training still swings.
 MIN_LATE_SHARE = 1 / 3  # of the gain
 MIN_LATE_ERRORS = 6.0  # of gain and loss, by the change from block to block
-MIN_PEAK_SHARE = 0.1  # of the run: an earlier best level belongs to its start
+MIN_DECLINE_ERRORS = 4.0  # the same, where the blocks since the best fall in order
 
 
 def is_no_loss(trace: Trace, name: str, series: Series, course: Course) -> bool:
@@ -111,8 +112,9 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
 
     The best and the last tenth of the outcome `name`, in finite points, differ by a third of what
     was gained or more, and gain and loss are six standard errors, by the change from one block of
-    twenty to the next. A steady rise is such a change too, so that a loss has to stand out from it
-    and from the slow swings of a mean over episodes. None for a run that goes on, for fewer than 20
+    twenty to the next; four where the blocks since the best fall in order. A steady rise is such a
+    change too, so that a loss has to stand out from it and from the slow swings of a mean over
+    episodes. None for a run that goes on, for fewer than 20
     values, where the task's span tells how good the end is, where the best level is that of the
     first tenth, and where the outcome was lost before or is coming back.
     """
@@ -120,17 +122,29 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
     if len(values) < COURSE_BLOCKS or liveness(trace).live or knows_way(trace, name, values):
         return None
     late = late_loss(values)
-    min_change = max(MIN_LATE_ERRORS * late.swing, scatter_of_window(trace, name))
+    min_errors = MIN_DECLINE_ERRORS if decline_chance(late) <= 0.01 else MIN_LATE_ERRORS
+    min_change = max(min_errors * late.swing, scatter_of_window(trace, name))
     if trend.state == "flat":  # a large gain is excluded: what is left of it has to count
         min_change = max(min_change, trend.material)
     stands_out = min(late.gain, late.loss) >= min_change and late.share >= MIN_LATE_SHARE
-    if not (late.swing and stands_out and late.lasts) or late.peak < MIN_PEAK_SHARE:
+    # A best level in the first tenth of the run belongs to its start.
+    if not (late.swing and stands_out and late.lasts) or late.peak < 0.1:
         return None
     if series.steps[-1] < first_full_step(trace, name, series) or longer_way(trace, name):
         return None
     if falls(late.course) > 1:
         return None
     return replace(trend, state="fallen back", why="", best=late.best, last=late.last)
+
+
+def decline_chance(late: LateLoss) -> float:
+    """Return the chance that blocks [about 20] without a trend fall as the ones since the best do.
+
+    By Kendall's test of their order; 1 for fewer than five. The best is left out: it is above the
+    others by its choice.
+    """
+    blocks = late.course.blocks[late.course.peak + 1 :]
+    return order_chance(-blocks) if len(blocks) >= 5 else 1.0
 
 
 def judge_unclear(trace: Trace, trend: Standing, series: Series) -> Standing:

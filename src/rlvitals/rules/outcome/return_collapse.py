@@ -16,10 +16,14 @@ standard deviation of an episode: it wanders slowly by as much.
 A run that does not go on is warned of at less. Where no rise and no flat line is proven: a later
 block stood significantly above the first third, and half of that gain is gone at the end. Where the
 span of the task is not known: a third of the gain is gone over the last tenth, and gain and loss
-are six standard deviations of the change from one block of twenty to the next. Where the log is the
+are six standard deviations of the change from one block of twenty to the next, four where the
+blocks since the best fall in order. Where the log is the
 end of a longer run: its evaluations end far below their first ones. A
 share of right answers is warned of where its last tenth lies a fifth of the answers below its best
 tenth: the share's span is known, and so is how batches scatter.
+
+An outcome that rose, and whose blocks fall in order ever since the best one (Kendall's test, 1 in
+1,000), by a loss that counts, is noted whatever share of the gain is lost.
 
 Where no test tells, and where an outcome is proven not to have improved, the shape of a finished
 run's curve may tell that it lost what it had: a model fitted to published curves gives the
@@ -53,7 +57,13 @@ from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import answers, prefer_evaluation, verdict_trend
-from rlvitals.rules.course import MIN_LATE_SHARE, is_clear_loss, is_no_loss
+from rlvitals.rules.course import (
+    MIN_DECLINE_ERRORS,
+    MIN_LATE_SHARE,
+    decline_chance,
+    is_clear_loss,
+    is_no_loss,
+)
 from rlvitals.rules.curves import find_proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import first_full_step
@@ -100,7 +110,7 @@ def check(trace: Trace) -> Answer:
     """Compare the end with the best stretch of the run: in training, then in its evaluations."""
     answer = _check(trace)
     if not isinstance(answer, Finding):
-        lost = _ends_below_its_best(trace) or _probably_lost(trace)
+        lost = _ends_below_its_best(trace) or _probably_lost(trace) or _declines(trace)
         answer = answer if lost is None else lost
     if isinstance(answer, Finding) or not {RETURN.name, EVAL_OUTCOME} <= trace.series.keys():
         return answer
@@ -180,6 +190,28 @@ def _probably_lost(trace: Trace) -> Finding | None:
         observed=likely.last,
         bound=Bound(likely.best, "mean of this run's own best sixth"),
         evidence=(likely.evidence,),
+    )
+
+
+def _declines(trace: Trace) -> Finding | None:
+    """Note an outcome that rose and has fallen ever since its best, by less than makes a loss."""
+    picked = outcome(prefer_evaluation(trace))
+    if picked is None or trace.profile in kinds.LANGUAGE or up(picked[0]) < 0:
+        return None
+    name, series = picked
+    if len(series) < MIN_COLLAPSE_POINTS or not verdict_trend(trace).improves:
+        return None
+    late = late_loss(series.values)
+    material, origin = least_that_counts(trace, name, series)
+    min_loss = max(material, slow_swing(trace, name, origin), MIN_DECLINE_ERRORS * late.swing)
+    if late.loss < min_loss or decline_chance(late) > 0.001:
+        return None
+    blocks_since = len(late.course.blocks) - late.course.peak - 1
+    return replace(
+        _finding(name, series, late.course, late.share),
+        severity=Severity.NOTE,
+        began=int(series.steps[-blocks_since * late.course.width]),
+        bound=Bound(late.best, "mean of this run's own best tenth"),
     )
 
 
