@@ -100,7 +100,19 @@ class Server:
         tool = self.tools.get(str(params.get("name")))
         if tool is None:
             raise RpcError(RpcCode.INVALID_PARAMS, f"no tool is called {params.get('name')!r}")
-        arguments = _check(tool, params.get("arguments") or {})
+        arguments = params.get("arguments") or {}
+        if not isinstance(arguments, Mapping):
+            raise RpcError(RpcCode.INVALID_PARAMS, "arguments must be an object")
+        allowed = {*tool.arguments, "cursor"}
+        for name, value in arguments.items():
+            if name not in allowed or not isinstance(value, str):
+                raise RpcError(
+                    RpcCode.INVALID_PARAMS, f"{tool.name} takes texts: {', '.join(sorted(allowed))}"
+                )
+        for name in tool.arguments:
+            if name not in arguments and name not in tool.optional:
+                raise RpcError(RpcCode.INVALID_PARAMS, f"{tool.name} needs {name!r}")
+        arguments = dict(arguments)
         cursor = arguments.pop("cursor", "")
         try:
             text, more = page(tool.call(self.workspace, arguments), cursor)
@@ -173,22 +185,6 @@ def _describe(tool: Tool) -> Json:
         },
         "annotations": {"readOnlyHint": not tool.writes, "openWorldHint": False},
     }
-
-
-def _check(tool: Tool, arguments: Any) -> dict[str, str]:  # noqa: ANN401 - as it came
-    """Return a call's arguments. Raises RpcError for an unknown, a missing or no text."""
-    if not isinstance(arguments, Mapping):
-        raise RpcError(RpcCode.INVALID_PARAMS, "arguments must be an object")
-    allowed = {*tool.arguments, "cursor"}
-    for name, value in arguments.items():
-        if name not in allowed or not isinstance(value, str):
-            raise RpcError(
-                RpcCode.INVALID_PARAMS, f"{tool.name} takes texts: {', '.join(sorted(allowed))}"
-            )
-    for name in tool.arguments:
-        if name not in arguments and name not in tool.optional:
-            raise RpcError(RpcCode.INVALID_PARAMS, f"{tool.name} needs {name!r}")
-    return dict(arguments)
 
 
 def _content(text: str, cursor: str, *, is_error: bool = False) -> Json:

@@ -25,7 +25,6 @@ METADATA_ADDRESSES = frozenset(
         ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254"),
     )
 )
-NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the IPv4 address is its last 32 bits
 
 
 def check_address(text: str) -> None:
@@ -37,7 +36,8 @@ def check_address(text: str) -> None:
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         embedded = address.ipv4_mapped or address.sixtofour
-        if address in NAT64:
+        # NAT64, RFC 6052: the IPv4 address is its last 32 bits.
+        if address in ipaddress.IPv6Network("64:ff9b::/96"):
             embedded = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
         if embedded is not None:
             check_address(str(embedded))

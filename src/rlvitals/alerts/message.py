@@ -17,7 +17,24 @@ Link = Callable[[str], str]  # a run's name -> the address or command that shows
 def write(notices: Sequence[Notice], link: Link, left_out: int = 0) -> Message:
     """Return the message of some notices; `left_out`: further ones that a full queue dropped."""
     # One message writes out so many; it counts the others.
-    blocks = ["\n".join(_lines(notice, link)) for notice in notices[:10]]
+    blocks = []
+    for notice in notices[:10]:
+        alarm = notice.alarm
+        time_text = datetime.fromtimestamp(notice.time).astimezone().strftime("%Y-%m-%d %H:%M")
+        if notice.is_cleared:
+            pairs = [("", f"it no longer holds; it was seen at {time_text}: {alarm.summary}")]
+        else:
+            step = "" if alarm.step is None else f"step {alarm.step:,}, "
+            pairs = [
+                ("", alarm.summary),
+                ("since", f"{step}seen at {time_text}"),
+                ("how often this alarm is wrong", alarm.rate),
+                *(("speaks against", text) for text in alarm.counter),
+                *(("try", text) for text in alarm.remedies),
+            ]
+        pairs.append(("see", link(notice.run)))
+        lines = [f"{label}: {text}" if label else text for label, text in pairs if text]
+        blocks.append("\n".join([_clean(line, 500) for line in (_headline(notice), *lines)]))
     hidden = len(notices) - len(blocks) + left_out
     if hidden:
         blocks.append(f"and {hidden} more")
@@ -52,25 +69,6 @@ def _headline(notice: Notice) -> str:
     alarm = notice.alarm
     label = "cleared" if notice.is_cleared else alarm.severity
     return f"{label}: {notice.run}: {alarm.subject}"
-
-
-def _lines(notice: Notice, link: Link) -> list[str]:
-    alarm = notice.alarm
-    time_text = datetime.fromtimestamp(notice.time).astimezone().strftime("%Y-%m-%d %H:%M")
-    if notice.is_cleared:
-        pairs = [("", f"it no longer holds; it was seen at {time_text}: {alarm.summary}")]
-    else:
-        step = "" if alarm.step is None else f"step {alarm.step:,}, "
-        pairs = [
-            ("", alarm.summary),
-            ("since", f"{step}seen at {time_text}"),
-            ("how often this alarm is wrong", alarm.rate),
-            *(("speaks against", text) for text in alarm.counter),
-            *(("try", text) for text in alarm.remedies),
-        ]
-    pairs.append(("see", link(notice.run)))
-    lines = [f"{label}: {text}" if label else text for label, text in pairs if text]
-    return [_clean(line, 500) for line in (_headline(notice), *lines)]
 
 
 def _data(notice: Notice, link: Link) -> dict[str, object]:

@@ -62,7 +62,15 @@ def path(environ: Mapping[str, str]) -> Path | None:
 def read(file: Path, environ: Mapping[str, str]) -> tuple[Route, ...]:
     """Read the routes of a file. Raises UsageError."""
     try:
-        _check_owner(file)
+        status = file.stat()  # a file that another user can write may start commands
+        if hasattr(os, "geteuid"):
+            is_foreign = status.st_uid not in {0, os.geteuid()}
+            if is_foreign or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise UsageError(
+                    "other users can write this file of alerts",
+                    where=str(file),
+                    hint=f"chmod 600 {file}",
+                )
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         hint = 'a section [[alert]] with channel = "desktop"; or --alert desktop'
@@ -118,10 +126,16 @@ def make_route(section: Mapping[str, object], location: str, environ: Mapping[st
         for key, value in section.items()
         if key not in COMMON_FIELDS
     }
+    value = section.get("when", ["error", "failed", "silent"])
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+        raise UsageError(
+            "when is not a list of conditions", where=location, hint='["error", "failed"]'
+        )
     return Route(
         name,
         fields,
-        _read_conditions(section.get("when", ["error", "failed", "silent"]), location),
+        tuple(map(parse, texts)),
         _read_quiet_hours(section.get("quiet_hours"), location),
         60 * _read_number(section, "digest_minutes", DIGEST_MINUTES, location),
         _read_number(section, "wait_seconds", WAIT_SECONDS, location),
@@ -143,15 +157,6 @@ def _expand(value: object, environ: Mapping[str, str], location: str) -> object:
     return environ[name]
 
 
-def _read_conditions(value: object, location: str) -> tuple[Condition, ...]:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
-        raise UsageError(
-            "when is not a list of conditions", where=location, hint='["error", "failed"]'
-        )
-    return tuple(map(parse, texts))
-
-
 def _read_quiet_hours(value: object, location: str) -> tuple[time, time] | None:
     if value is None:
         return None
@@ -168,15 +173,3 @@ def _read_number(section: Mapping[str, object], key: str, default: float, locati
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         raise UsageError(f"{key} is not an amount", where=location, hint=f"{key} = {default:g}")
     return float(value)
-
-
-def _check_owner(file: Path) -> None:
-    """Refuse a file that another user can write: it may start commands. Raises UsageError."""
-    status = file.stat()
-    if not hasattr(os, "geteuid"):
-        return
-    is_foreign = status.st_uid not in {0, os.geteuid()}
-    if is_foreign or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UsageError(
-            "other users can write this file of alerts", where=str(file), hint=f"chmod 600 {file}"
-        )

@@ -12,8 +12,6 @@ from rlvitals.alerts.conditions import Alarm
 from rlvitals.startup.fast_dataclass import dataclass
 
 WAIT_SECONDS = 60.0  # that an alarm lasts before it is sent
-# By `benchmarks/stopping.py`: at the first of them 4 of 674 healthy runs are alerted, so 1.
-MIN_DIAGNOSES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,5 +86,7 @@ class Tracker:
             return False
         # Seconds; at most an hour for one that has returned often.
         wait = min(self._wait * 2**course.returns, 3600.0)
-        has_lasted = course.diagnoses >= MIN_DIAGNOSES and time_s - course.seen_at >= wait
+        # Two diagnoses, by `benchmarks/stopping.py`: at the first of them 4 of 674 healthy runs are
+        # alerted, so 1.
+        has_lasted = course.diagnoses >= 2 and time_s - course.seen_at >= wait
         return course.alarm.is_final or has_lasted

@@ -34,7 +34,6 @@ from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.settings import split
 
 if TYPE_CHECKING:  # they load numpy
-    from rlvitals.comparison.assertions import Gate
     from rlvitals.comparison.grouping import Member
 
 AXIS_CHOICES = ("steps", "samples", "episodes", "tokens", "time")  # `scores.AXES` without its numpy
@@ -123,7 +122,19 @@ def run(args: Namespace) -> int:
                     f"a gate says itself what --{flag} says", where="--gate", hint=hint
                 )
     members = _members(args)
-    return _compare(args, members) if gate is None else _gate(args, gate, members)
+    if gate is None:
+        return _compare(args, members)
+    from rlvitals.comparison import assertions
+    from rlvitals.views import comparison as view
+    from rlvitals.views import json_view
+    from rlvitals.views.console import emit
+
+    result = assertions.check(gate, *members, axis=args.axis, short_fails=args.short == "failed")
+    if args.json:
+        print(json_view.noun(result))
+    else:
+        emit(view.gate_report(result))
+    return {True: EXIT_OK, False: EXIT_PROBLEM, None: EXIT_UNDECIDED}[result.holds]
 
 
 def _members(args: Namespace) -> "list[list[Member]]":
@@ -174,20 +185,6 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     else:
         emit(view.comparison(result))
     return EXIT_OK
-
-
-def _gate(args: Namespace, gate: "Gate", members: "list[list[Member]]") -> int:
-    from rlvitals.comparison import assertions
-    from rlvitals.views import comparison as view
-    from rlvitals.views import json_view
-    from rlvitals.views.console import emit
-
-    result = assertions.check(gate, *members, axis=args.axis, short_fails=args.short == "failed")
-    if args.json:
-        print(json_view.noun(result))
-    else:
-        emit(view.gate_report(result))
-    return {True: EXIT_OK, False: EXIT_PROBLEM, None: EXIT_UNDECIDED}[result.holds]
 
 
 COMMAND = Command("compare", __doc__, add_arguments, run)

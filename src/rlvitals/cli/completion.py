@@ -36,24 +36,27 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print the script."""
-    commands = _commands()
-    if args.shell == "fish":
-        print("\n".join(_fish(commands)))
-    else:
-        if args.shell == "zsh":
-            print("#compdef rlvitals\nautoload -U +X bashcompinit && bashcompinit")
-        print(_bash(commands), end="")
-    return EXIT_OK
-
-
-def _commands() -> dict[str, ArgumentParser]:
-    """Return the parser of each command."""
     from rlvitals.cli import COMMAND_GROUPS
     from rlvitals.cli.program import parser
 
     actions = parser(COMMAND_GROUPS)._actions  # noqa: SLF001 - argparse lists them nowhere else
     subparsers = next(action for action in actions if isinstance(action, _SubParsersAction))
-    return dict(subparsers.choices)
+    commands = dict(subparsers.choices)
+    if args.shell == "fish":
+        print("\n".join(_fish(commands)))
+    else:
+        if args.shell == "zsh":
+            print("#compdef rlvitals\nautoload -U +X bashcompinit && bashcompinit")
+        values, flags = "", ""
+        for name, command in commands.items():
+            options = _options(command)
+            for flag, choices in options.items():
+                if flag and choices:
+                    values += f'      "{name} {flag}") words="{" ".join(choices)}" ;;\n'
+            proposals = [*options.get("", ()), *filter(None, options)]
+            flags += f'        {name}) words="{" ".join(proposals)}" ;;\n'
+        print(BASH_SCRIPT.format(commands=" ".join(commands), values=values, flags=flags), end="")
+    return EXIT_OK
 
 
 def _options(parser: ArgumentParser) -> dict[str, tuple[str, ...]]:
@@ -69,18 +72,6 @@ def _options(parser: ArgumentParser) -> dict[str, tuple[str, ...]]:
         if not action.option_strings:
             options[""] = (*options.get("", ()), *values)
     return options
-
-
-def _bash(commands: dict[str, ArgumentParser]) -> str:
-    values, flags = "", ""
-    for name, parser in commands.items():
-        options = _options(parser)
-        for flag, choices in options.items():
-            if flag and choices:
-                values += f'      "{name} {flag}") words="{" ".join(choices)}" ;;\n'
-        proposals = [*options.get("", ()), *filter(None, options)]
-        flags += f'        {name}) words="{" ".join(proposals)}" ;;\n'
-    return BASH_SCRIPT.format(commands=" ".join(commands), values=values, flags=flags)
 
 
 def _fish(commands: dict[str, ArgumentParser]) -> list[str]:

@@ -31,8 +31,6 @@ from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError, quantity
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from rlvitals.trainers.language.evaluate_model import Evaluated, Trained
 
 BEST_CHECKPOINT: Final = "best"
@@ -171,7 +169,12 @@ def _language(args: Namespace) -> int:
     if form := _form(args.run, policies):
         print(f"{form}\n")
     print(f"{subject['mode']} on {subject['task']}, {evaluation.questions:,} questions\n")
-    emit(_table(policies))
+    from rlvitals.views.lists import columns
+
+    heads = [f"step {each['step']:,}" if each["step"] else "as training began" for each in policies]
+    chances = [f"pass@{estimate['k']}" for estimate in policies[0]["pass_at_k"]]
+    names = ["right", *chances, "entropy", *policies[0]["rewards"]]
+    emit(columns(["", *heads], zip(names, *map(_cells, policies), strict=True)))
     print(f"\nright: the likeliest answer, judged by {trained.judge} (95 % interval: Wilson's).")
     if evaluation.samples:
         print(
@@ -185,16 +188,6 @@ def _language(args: Namespace) -> int:
         print(f"{note}.")
     print(f"\n{_sentence(subject, evaluation.questions, policies)}")
     return 0
-
-
-def _table(policies: Sequence[Mapping[str, Any]]) -> "RenderableType":
-    """Render a column of estimates for each policy."""
-    from rlvitals.views.lists import columns
-
-    heads = [f"step {each['step']:,}" if each["step"] else "as training began" for each in policies]
-    chances = [f"pass@{estimate['k']}" for estimate in policies[0]["pass_at_k"]]
-    names = ["right", *chances, "entropy", *policies[0]["rewards"]]
-    return columns(["", *heads], zip(names, *map(_cells, policies), strict=True))
 
 
 def _form(run: Path, policies: Sequence[Mapping[str, Any]]) -> str:

@@ -74,7 +74,19 @@ def add_paths(parser: ArgumentParser, content: str) -> None:
 
 def settings_for(path: Path, args: Namespace) -> Settings:
     """Merge flags, environment, settings file and defaults; earlier ones take precedence."""
-    flag_values = {section: _read_section(section, args) for section in settings.FLAG_SECTIONS}
+    flag_values = {}
+    for section in settings.FLAG_SECTIONS:
+        values: dict[str, Any] = {}
+        for option in settings.options(section):
+            value = getattr(args, option.key, None)
+            if isinstance(option.default, tuple) and value is not None:
+                value = tuple(name for text in value for name in settings.split(text))
+            if value is not None:
+                values[option.key] = value
+        if section == "diagnose" and (values.get("live") or values.get("finished")):
+            # Overrides a lower layer with the opposite value; commands refuse both flags together.
+            values = {"live": False, "finished": False, **values}
+        flag_values[section] = settings.check(section, values, "the command line")
     free = {
         section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
         for section, (_, flag) in FREE_SECTIONS.items()
@@ -83,20 +95,6 @@ def settings_for(path: Path, args: Namespace) -> Settings:
         {toml_files.CONFIG_VARIABLE: args.config} if getattr(args, "config", None) else {}
     )
     return settings.load(path, {**flag_values, **free}, {**os.environ, **config_variable})
-
-
-def _read_section(section: str, args: Namespace) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for option in settings.options(section):
-        value = getattr(args, option.key, None)
-        if isinstance(option.default, tuple) and value is not None:
-            value = tuple(name for text in value for name in settings.split(text))
-        if value is not None:
-            values[option.key] = value
-    if section == "diagnose" and (values.get("live") or values.get("finished")):
-        # Overrides a lower layer with the opposite value; commands refuse both flags together.
-        values = {"live": False, "finished": False, **values}
-    return settings.check(section, values, "the command line")
 
 
 def add_ray(parser: ArgumentParser) -> None:

@@ -135,7 +135,12 @@ def judge_index(index: "Index", *, judge_all: bool = False) -> None:
         if not isinstance(answer, UnreadableLog):
             verdicts[path] = str(answer.verdict.word)
             findings[path] = _index_findings(answer)
-        summaries[path] = _summarize(path, answer, options.diagnose.fail_on)
+        from rlvitals.views import runs_table, triage_table
+
+        code = diagnose.code(answer, options.diagnose.fail_on)
+        row = triage_table.row(path, answer, broken=code == EXIT_PROBLEM)
+        rank = runs_table.badness((path, answer))[:2]
+        summaries[path] = json.dumps({"row": asdict(row), "rank": rank, "code": code})
     index.note(verdicts, judge, summaries, findings)
 
 
@@ -176,12 +181,3 @@ def _index_findings(diagnosis: "Diagnosis") -> "list[IndexedFinding]":
         )
         for rule, finding in diagnosis.findings
     ]
-
-
-def _summarize(path: str, answer: "Diagnosis | UnreadableLog", fail_on: str) -> str:
-    from rlvitals.views import runs_table, triage_table
-
-    code = diagnose.code(answer, fail_on)
-    row = triage_table.row(path, answer, broken=code == EXIT_PROBLEM)
-    rank = runs_table.badness((path, answer))[:2]
-    return json.dumps({"row": asdict(row), "rank": rank, "code": code})

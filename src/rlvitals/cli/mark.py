@@ -21,7 +21,6 @@ from rlvitals.errors import UnreadableLog, UsageError, nearest
 
 if TYPE_CHECKING:  # they load numpy
     from rlvitals.diagnosis.engine import Diagnosis
-    from rlvitals.diagnosis.marks import Mark
     from rlvitals.readers.discovery.sources import Run
 
 
@@ -67,7 +66,21 @@ def run(args: Namespace) -> int:
     else:
         label = f"wrong: {args.wrong}"
     for each, diagnosis in _diagnoses(args):
-        path = marks.write(each, _mark(args, each, diagnosis))
+        from rlvitals.diagnosis.marks import Mark, features
+
+        if args.healthy:
+            label_mark = Mark("healthy", features=features(diagnosis))
+        elif args.broken is not None:
+            label_mark = Mark("broken", args.broken, features(diagnosis))
+        else:
+            names = [rule.name for rule, _ in diagnosis.findings]
+            if args.wrong not in names:
+                raise UsageError(
+                    f"{each.name} has no finding {args.wrong!r}",
+                    hint=nearest(args.wrong, names) or f"it has {', '.join(names) or 'none'}",
+                )
+            label_mark = Mark("wrong", args.wrong, features(diagnosis))
+        path = marks.write(each, label_mark)
         print(f"{each.name} is marked {label}, in {path}")
     return EXIT_OK
 
@@ -82,22 +95,6 @@ def _diagnoses(args: Namespace) -> "Iterator[tuple[Run, Diagnosis]]":
             if isinstance(answer, UnreadableLog):
                 raise answer
             yield each, answer
-
-
-def _mark(args: Namespace, each: "Run", diagnosis: "Diagnosis") -> "Mark":
-    from rlvitals.diagnosis.marks import Mark, features
-
-    if args.healthy:
-        return Mark("healthy", features=features(diagnosis))
-    if args.broken is not None:
-        return Mark("broken", args.broken, features(diagnosis))
-    names = [rule.name for rule, _ in diagnosis.findings]
-    if args.wrong not in names:
-        raise UsageError(
-            f"{each.name} has no finding {args.wrong!r}",
-            hint=nearest(args.wrong, names) or f"it has {', '.join(names) or 'none'}",
-        )
-    return Mark("wrong", args.wrong, features(diagnosis))
 
 
 COMMAND = Command("mark", __doc__, add_arguments, run)

@@ -75,15 +75,19 @@ class Parser(ArgumentParser):
                 message = f"no command is called {match[1]!r}"
             message = message.partition(" (choose from")[0] if hint else message
         elif message.startswith(("unrecognized arguments", "the following arguments are required")):
-            hint = self._suggest_flag() or self._suggest_choice(message.rpartition(": ")[2])
+            flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+            flag_names = (name.partition("=")[0] for name in self._argv if name.startswith("--"))
+            strange = (
+                name
+                for name in flag_names
+                if not (
+                    name in flags or (self.allow_abbrev and any(f.startswith(name) for f in flags))
+                )
+            )
+            hint = next((nearest(name, flags) for name in strange), "") or self._suggest_choice(
+                message.rpartition(": ")[2]
+            )
         raise UsageError(message, where=self.prog, hint=hint or f"{self.prog} --help")
-
-    def _suggest_flag(self) -> str:
-        """Return the known flag nearest to the first unknown one, or an empty string."""
-        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-        flag_names = (name.partition("=")[0] for name in self._argv if name.startswith("--"))
-        strange = (name for name in flag_names if not self._accepts(name, flags))
-        return next((nearest(name, flags) for name in strange), "")
 
     def _suggest_choice(self, name: str) -> str:
         """Return the command with each choice of a missing argument, or an empty string."""
@@ -91,9 +95,6 @@ class Parser(ArgumentParser):
             if action.dest == name and action.choices and not action.option_strings:
                 return " or ".join(f"{self.prog} {choice}" for choice in action.choices)
         return ""
-
-    def _accepts(self, name: str, flags: Sequence[str]) -> bool:
-        return name in flags or (self.allow_abbrev and any(f.startswith(name) for f in flags))
 
 
 class DescriptionFormatter(RawDescriptionHelpFormatter):

@@ -82,7 +82,17 @@ def run(args: Namespace) -> int:
     paths = [args.runs[index] for index, _, _ in results]
     overlay = None if args.markdown else _overlay(subjects, paths, axis)
     subjects = [*(Unread(error.where, error) for error in unreadable), *_worst_first(subjects)]
-    text = markdown.document(subjects) + "\n" if args.markdown else _html(subjects, now_s, overlay)
+    if args.markdown:
+        text = markdown.document(subjects) + "\n"
+    else:
+        from rlvitals.views.report import contents, html
+        from rlvitals.views.report.page import Unread
+
+        pages = [
+            subject if isinstance(subject, Unread) else contents.page(subject, number)
+            for number, subject in enumerate(subjects)
+        ]
+        text = html.document(pages, now_s, overlay)
     _write(text, args)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
     return EXIT_UNREADABLE if unreadable else EXIT_OK
@@ -127,17 +137,6 @@ def _worst_first(subjects: "Sequence[Subject | Unread]") -> "list[Subject | Unre
     }  # two runs may have one label
     judged = [(subject.summary.name, subject.summary.found) for subject in read]
     return [by_found[id(diagnosis)] for _, diagnosis in runs_table.worst_first(judged)]
-
-
-def _html(subjects: "Sequence[Subject | Unread]", now_s: float, overlay: "Overlay | None") -> str:
-    from rlvitals.views.report import contents, html
-    from rlvitals.views.report.page import Unread
-
-    pages = [
-        subject if isinstance(subject, Unread) else contents.page(subject, number)
-        for number, subject in enumerate(subjects)
-    ]
-    return html.document(pages, now_s, overlay)
 
 
 def _write(text: str, args: Namespace) -> None:

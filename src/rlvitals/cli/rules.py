@@ -37,35 +37,31 @@ def run(args: Namespace) -> int:
     from rlvitals.views.console import emit
 
     if args.coverage is not None:
-        return _coverage(args)
+        from rlvitals.diagnosis import batch, load
+        from rlvitals.views import json_view, rules
+        from rlvitals.views.console import emit
+
+        settings = flags.settings_for(args.coverage, args)
+        load.run_overrides(settings)
+        runs = load.runs(args.coverage)
+        diagnoses = []
+        for run in runs:
+            diagnosis = batch.judge((run, settings))
+            if isinstance(diagnosis, UnreadableLog):
+                raise diagnosis
+            diagnoses.append(diagnosis)
+        if args.json:
+            print(json_view.coverage(diagnoses))
+            return 0
+        for i, diagnosis in enumerate(diagnoses):
+            emit(rules.coverage(diagnosis))
+            if i + 1 < len(diagnoses):
+                print()
+        return 0
     if args.json:
         print(json_view.rules())
     else:
         emit(rules.rules(Profile(args.profile) if args.profile else None))
-    return 0
-
-
-def _coverage(args: Namespace) -> int:
-    from rlvitals.diagnosis import batch, load
-    from rlvitals.views import json_view, rules
-    from rlvitals.views.console import emit
-
-    settings = flags.settings_for(args.coverage, args)
-    load.run_overrides(settings)
-    runs = load.runs(args.coverage)
-    diagnoses = []
-    for run in runs:
-        diagnosis = batch.judge((run, settings))
-        if isinstance(diagnosis, UnreadableLog):
-            raise diagnosis
-        diagnoses.append(diagnosis)
-    if args.json:
-        print(json_view.coverage(diagnoses))
-        return 0
-    for i, diagnosis in enumerate(diagnoses):
-        emit(rules.coverage(diagnosis))
-        if i + 1 < len(diagnoses):
-            print()
     return 0
 
 

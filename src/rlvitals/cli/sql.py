@@ -55,7 +55,15 @@ def run(args: Namespace) -> int:
     else:
         from rlvitals.hosted import fetch
 
-        names, rows = _ask_folder(fetch.local_path(Path(args.source)), query)
+        root = fetch.local_path(Path(args.source))
+        from rlvitals.storage import find_run_folders
+        from rlvitals.storage.index import Index
+        from rlvitals.storage.index_sql import ask
+
+        find_run_folders.run_folders(root)  # raises if there is none
+        with Index(root) as index:
+            index.refresh()
+            names, rows = ask(index, query)
     if args.json:
         cells = [[_plain(cell) for cell in row] for row in rows]
         print(json.dumps([dict(zip(names, row, strict=True)) for row in cells], indent=1))
@@ -68,17 +76,6 @@ def run(args: Namespace) -> int:
 
         emit(lists.columns(names, [["" if c is None else str(c) for c in row] for row in rows]))
     return EXIT_OK
-
-
-def _ask_folder(root: Path, query: str) -> Answer:
-    from rlvitals.storage import find_run_folders
-    from rlvitals.storage.index import Index
-    from rlvitals.storage.index_sql import ask
-
-    find_run_folders.run_folders(root)  # raises if there is none
-    with Index(root) as index:
-        index.refresh()
-        return ask(index, query)
 
 
 def _plain(cell: object) -> object:

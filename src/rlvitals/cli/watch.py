@@ -46,7 +46,17 @@ def run(args: Namespace) -> int:
     judges = {path: follow.make_judge(flags.settings_for(path, args)) for path in paths}
     watch = Watch(judges)
     if args.once:
-        return _print_once(watch)
+        from rlvitals.views.console import console
+        from rlvitals.views.watch_frame import frame
+
+        for _ in watch.look(patient=True):
+            pass
+        if watch.waiting and not watch.runs:
+            raise watch.waiting[0].problem or UnreadableLog("nothing to read")
+        size = shutil.get_terminal_size((80, 24))
+        text = frame(_list_runs(watch), 0, size.columns, size.lines, _head(watch))
+        console(width=size.columns).print(text, no_wrap=True, crop=True)
+        return EXIT_OK
     if not sys.stdout.isatty():
         hint = "rlvitals follow PATH, or rlvitals watch PATH --once"
         raise UsageError("the screen needs a terminal", where="standard output", hint=hint)
@@ -64,20 +74,6 @@ def run(args: Namespace) -> int:
         return _list_runs(watch), _head(watch), watch.pause()
 
     WatchApp(look).run()
-    return EXIT_OK
-
-
-def _print_once(watch: "Watch") -> int:
-    from rlvitals.views.console import console
-    from rlvitals.views.watch_frame import frame
-
-    for _ in watch.look(patient=True):
-        pass
-    if watch.waiting and not watch.runs:
-        raise watch.waiting[0].problem or UnreadableLog("nothing to read")
-    size = shutil.get_terminal_size((80, 24))
-    text = frame(_list_runs(watch), 0, size.columns, size.lines, _head(watch))
-    console(width=size.columns).print(text, no_wrap=True, crop=True)
     return EXIT_OK
 
 

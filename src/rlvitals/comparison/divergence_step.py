@@ -24,7 +24,6 @@ from rlvitals.types import Series
 Array = NDArray[np.float64]
 
 MIN_SHARED_ROWS = 20  # steps, or bins of steps, at which both runs have a value
-STRETCH_TAUS = 3.0  # autocorrelation times: means of such stretches are nearly independent
 RHO_STANDARD_ERRORS = 1.0  # added to the estimate of the noise's persistence
 DIVERGENCE_CONFIDENCE = 0.98  # against a false divergence, over all stretches together
 
@@ -77,7 +76,7 @@ def find_divergence(metric: str, first: Series, second: Series) -> Divergence:
     spread, tau = _measure_noise(difference)
     length = max(
         math.ceil(len(difference) / 40),  # at most 40 stretches are tested
-        math.ceil(min(STRETCH_TAUS * tau, len(difference) + 1.0)),
+        math.ceil(min(3.0 * tau, len(difference) + 1.0)),  # their means are nearly independent
     )
     count = len(difference) // length
     if count < 3:

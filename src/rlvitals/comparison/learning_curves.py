@@ -59,19 +59,6 @@ def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) ->
     places = np.linspace(0.0, comparison.tasks[0].end if one_task else 1.0, 60 + 1)
     score_columns = _score_columns(runs, places, comparison, sign) if one_task else np.empty((3, 0))
     columns = [sign * levels, *better_share]
-    columns = [
-        *(column[order] for column in columns),
-        places,
-        *_share_at_level(group, places, comparison),
-        *score_columns,
-    ]
-    return LearningCurve(group.label, *columns)
-
-
-def _share_at_level(
-    group: Group, places: Array, comparison: Comparison
-) -> tuple[Array, Array, Array]:
-    """Return the share of runs at their task's level by each point, with its interval: [n] each."""
     units = {
         task.name: 1.0 if len(comparison.tasks) == 1 else task.end or 1.0
         for task in comparison.tasks
@@ -82,7 +69,13 @@ def _share_at_level(
     ]
     levels = -np.nextafter(places, math.inf)  # a profile counts values above a level only
     share = statistics.profile(negated_steps, levels)
-    return share, *statistics.profile_band(negated_steps, levels)
+    columns = [
+        *(column[order] for column in columns),
+        places,
+        *(share, *statistics.profile_band(negated_steps, levels)),
+        *score_columns,
+    ]
+    return LearningCurve(group.label, *columns)
 
 
 def _score_columns(

@@ -35,7 +35,13 @@ def read(
         for member in group.members
     ]
     members = [member for _, member, _ in curves]
-    longest, latest = _last_steps(members), _last_times(members)
+    times: dict[str, float] = {}
+    for member in members:
+        last = member.trace.lifecycle.last_row
+        times[member.task] = max(
+            times.get(member.task, -math.inf), -math.inf if last is None else last
+        )
+    longest, latest = _last_steps(members), times
     runs, missing = [], []
     for i, member, curve in curves:
         failure = find_failure(
@@ -57,17 +63,6 @@ def _last_steps(members: Sequence[Member]) -> dict[str, int]:
     for member in members:
         last_steps[member.task] = max(last_steps.get(member.task, 0), member.trace.last_step)
     return last_steps
-
-
-def _last_times(members: Sequence[Member]) -> dict[str, float]:
-    """Return the wall time of the newest row of each task's runs, in epoch s; -inf for none."""
-    times: dict[str, float] = {}
-    for member in members:
-        last = member.trace.lifecycle.last_row
-        times[member.task] = max(
-            times.get(member.task, -math.inf), -math.inf if last is None else last
-        )
-    return times
 
 
 def end(runs: Sequence[Read]) -> float:

@@ -16,16 +16,6 @@ from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
 from rlvitals.types import RECORDER_NOTE_PREFIX
 
-READING_COMMANDS = {
-    "status",
-    "follow",
-    "doctor",
-    "diagnose",
-    "checkpoints",
-    "watch",
-    "serve",
-    "backup",
-}
 MAX_LOGS = 3
 SINK_NOTE_PATTERN = re.compile(
     rf"{RECORDER_NOTE_PREFIX}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL
@@ -99,12 +89,13 @@ def _describe_contents(context: Context) -> str:
 def _find_processes(context: Context) -> list[str]:
     """Return sentences for the processes that were started with this path."""
     name = context.path.resolve().name
+    readers = {"status", "follow", "doctor", "diagnose", "checkpoints", "watch", "serve", "backup"}
     own_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     sentences = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         arguments = process.info["cmdline"] or []
         if process.info["pid"] in own_pids or (
-            READING_COMMANDS & {*arguments} and "rlvitals" in " ".join(arguments)
+            readers & {*arguments} and "rlvitals" in " ".join(arguments)
         ):
             continue
         if name and any(

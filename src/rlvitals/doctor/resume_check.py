@@ -157,7 +157,27 @@ def _find_restarts(context: Context, checkpoints: Inspection) -> Iterator[str]:
     yield from _find_two_starts(
         [checkpoint for checkpoint in checkpoints.seen if checkpoint.sealed is None]
     )
-    yield from _find_step_back(context, [checkpoint.step for checkpoint in checkpoints.seen])
+    steps = [checkpoint.step for checkpoint in checkpoints.seen]
+    for trace in context.traces:
+        first = trace.first_step
+        for seam in trace.lifecycle.seams:
+            if seam <= first and any(step > seam for step in steps):
+                yield f"its log goes back to step {seam:,}, where it began"
+                break
+    rows = context.progress.said.get("attempts") if context.progress is not None else None
+    attempts = (
+        [attempt for attempt in rows if isinstance(attempt, dict)] if isinstance(rows, list) else []
+    )
+    for previous, attempt in pairwise(attempts):
+        last_step = previous.get("last_step")
+        if (
+            attempt.get("first_step") == 0
+            and isinstance(last_step, int)
+            and last_step > 0
+            and steps
+        ):
+            yield f"an attempt began at step 0 after one that had reached {last_step:,}"
+            break
 
 
 def _find_two_starts(checkpoints: Sequence[CheckpointStatus]) -> Iterator[str]:
@@ -201,30 +221,6 @@ def _read_first_row(folder: Path) -> dict[str, object]:
         if isinstance(row, dict)
         else {}
     )
-
-
-def _find_step_back(context: Context, steps: Sequence[int]) -> Iterator[str]:
-    """Yield evidence in the log and the progress file of an attempt that began at step 0."""
-    for trace in context.traces:
-        first = trace.first_step
-        for seam in trace.lifecycle.seams:
-            if seam <= first and any(step > seam for step in steps):
-                yield f"its log goes back to step {seam:,}, where it began"
-                break
-    rows = context.progress.said.get("attempts") if context.progress is not None else None
-    attempts = (
-        [attempt for attempt in rows if isinstance(attempt, dict)] if isinstance(rows, list) else []
-    )
-    for previous, attempt in pairwise(attempts):
-        last_step = previous.get("last_step")
-        if (
-            attempt.get("first_step") == 0
-            and isinstance(last_step, int)
-            and last_step > 0
-            and steps
-        ):
-            yield f"an attempt began at step 0 after one that had reached {last_step:,}"
-            break
 
 
 def _format_statuses(checkpoints: Sequence[CheckpointStatus]) -> tuple[str, ...]:

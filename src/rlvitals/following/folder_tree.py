@@ -64,7 +64,12 @@ class FolderTree:
         except UnreadableLog as error:
             runs, self.problem = (), error
         claimed = {file for run in runs for file, reader in run.files if reader.runs is None}
-        shared = _database_files(runs)
+        files = (pair for run in runs for pair in run.files)
+        databases = {file: reader for file, reader in files if reader.name in DATABASE_READERS}
+        neighbours = [
+            p for file, reader in databases.items() if reader.grows for p in reader.grows(file)
+        ]
+        shared = [*databases, *neighbours]
         unclaimed = [path for path in paths if path in shared or path not in claimed]
         self._places = (*unclaimed, *(file for file in shared if file not in unclaimed))
         self._signs = {path: signs[path] for path in unclaimed if path in signs}
@@ -72,14 +77,6 @@ class FolderTree:
         self._found = time_s
         self._not_before = start + 50.0 * (self._timer() - start)  # scans take 2 % of the time
         return runs
-
-
-def _database_files(runs: Iterable[Run]) -> list[Path]:
-    """Return the files that can contain several runs: more may be added."""
-    files = (pair for run in runs for pair in run.files)
-    shared = {file: reader for file, reader in files if reader.name in DATABASE_READERS}
-    neighbours = [p for file, reader in shared.items() if reader.grows for p in reader.grows(file)]
-    return [*shared, *neighbours]
 
 
 DATABASE_READERS = frozenset(reader.name for reader in READERS if reader.runs is not None)

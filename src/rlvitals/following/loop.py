@@ -70,7 +70,28 @@ class Watch:
         time_s = self._clock()
         for tree in self._trees:
             if tree.may_differ(time_s):
-                yield from self._update_runs(tree, tree.find(time_s), time_s)
+                runs = tree.find(time_s)
+                tree_runs = [f for f in self.runs if self._owner[id(f)] is tree]
+                paired = _pair_runs(tree_runs, runs)
+                paired_ids = {id(followed) for followed in paired.values()}
+                unpaired = [followed for followed in tree_runs if id(followed) not in paired_ids]
+                for number, run in enumerate(runs):
+                    followed = paired.get(number)
+                    inherited = _inherited_files(run, unpaired)
+                    if followed is None:
+                        followed = FollowedRun(run, self._judges[tree.path], new=self._looks > 0)
+                        self._owner[id(followed)] = tree
+                        self.runs.append(followed)
+                    old_name = followed.name
+                    followed.update(run, inherited)
+                    followed.name = self._unique_name(followed, tree)
+                    if number in paired and followed.name != old_name:
+                        yield Renamed(followed.name, time_s, old_name)
+                claimed = {path for run in runs for path, _ in run.files}
+                for followed in unpaired:
+                    if any(path in claimed for path, _ in followed.run.files):
+                        self.runs.remove(followed)
+                        yield from followed.vanish(time_s, "its files are read as another run's")
         self._spent = 0.0  # not with what is done about the changes meanwhile
         for followed in [run for run in self.runs if run.is_read]:
             start = self._timer()
@@ -141,32 +162,6 @@ class Watch:
                 if i in copies and not followed.is_copy:
                     yield Copy(followed.name, time_s, runs[copies[i]].name)
                 followed.is_copy = i in copies
-
-    def _update_runs(
-        self, tree: FolderTree, runs: Sequence[Run], time_s: float
-    ) -> Iterator[Change]:
-        """Continue the known runs, add new ones, and drop vanished ones."""
-        tree_runs = [f for f in self.runs if self._owner[id(f)] is tree]
-        paired = _pair_runs(tree_runs, runs)
-        paired_ids = {id(followed) for followed in paired.values()}
-        unpaired = [followed for followed in tree_runs if id(followed) not in paired_ids]
-        for number, run in enumerate(runs):
-            followed = paired.get(number)
-            inherited = _inherited_files(run, unpaired)
-            if followed is None:
-                followed = FollowedRun(run, self._judges[tree.path], new=self._looks > 0)
-                self._owner[id(followed)] = tree
-                self.runs.append(followed)
-            old_name = followed.name
-            followed.update(run, inherited)
-            followed.name = self._unique_name(followed, tree)
-            if number in paired and followed.name != old_name:
-                yield Renamed(followed.name, time_s, old_name)
-        claimed = {path for run in runs for path, _ in run.files}
-        for followed in unpaired:
-            if any(path in claimed for path, _ in followed.run.files):
-                self.runs.remove(followed)
-                yield from followed.vanish(time_s, "its files are read as another run's")
 
     def _unique_name(self, followed: FollowedRun, tree: FolderTree) -> str:
         """Return a run's name, prefixed with its path if another run has the same name."""

@@ -45,14 +45,15 @@ def _cells(columns: Mapping[str, list[object]]) -> dict[str, list[object]]:
     return {
         key: column
         if JSON_TYPES.issuperset(map(type, column))
-        else [_cell(cell) for cell in column]
+        else [
+            (
+                cell
+                if cell is None or isinstance(cell, bool | int | float | str)
+                else json.dumps(cell, ensure_ascii=False, default=str)
+            )
+            for cell in column
+        ]
         for key, column in columns.items()
         # These columns are pandas' own.
         if key != "step" and not key.startswith("__index_level_")
     }
-
-
-def _cell(cell: object) -> object:
-    if cell is None or isinstance(cell, bool | int | float | str):
-        return cell
-    return json.dumps(cell, ensure_ascii=False, default=str)

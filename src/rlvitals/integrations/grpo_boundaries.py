@@ -45,11 +45,8 @@ class Generations:
         """Count the forward passes up to a step."""
         if self.epoch is None:
             return step * self.accumulation
-        epochs, epoch_step = divmod(step, self._steps(self.epoch))
+        epochs, epoch_step = divmod(step, ceil(self.epoch / self.accumulation))
         return epochs * self.epoch + epoch_step * self.accumulation
-
-    def _steps(self, passes: int) -> int:
-        return ceil(passes / self.accumulation)
 
 
 def read_generations(args: Any, loader: Any, start_step: int) -> Generations | None:

@@ -207,14 +207,12 @@ class Record(TrainerCallback):
                 "settings": hook_facts.read_settings(args, state, model),
                 **self.options,
             }
-            self.run = start(self._home(args, state), **options)
+            home = Path(self.folder or args.output_dir)
+            self.run = start(
+                home / str(state.trial_name) if state.is_hyper_param_search else home, **options
+            )
             hook_facts.record_framework(self.run, hook_facts.framework(args))
         return self.run
-
-    def _home(self, args: TrainingArguments, state: TrainerState) -> Path:
-        """Return the run's folder; each trial of a search has its own."""
-        home = Path(self.folder or args.output_dir)
-        return home / str(state.trial_name) if state.is_hyper_param_search else home
 
     def _record(self, run: Run, state: TrainerState, logs: Mapping[str, Any]) -> None:
         tokens = state.num_input_tokens_seen

@@ -136,27 +136,20 @@ class Tap:
             self.generations += 1
             self._fresh = True
             batch[ROW_KEY] = torch.arange(len(batch["completion_ids"]))
-            self._keep(batch)
+            is_needed = self.first is None or (self.second is None and bool(self.watched))
+            if is_needed:
+                local_samples: list[Local | None] = [None]
+                self._quietly(lambda: local_samples.__setitem__(0, self._local(batch)))
+                all_samples = gather_object(local_samples)
+                if local_samples[0] is not None and None not in all_samples:
+                    generation = Generation(
+                        local_samples[0], [samples.shared for samples in all_samples]
+                    )
+                    if self.first is None:
+                        self.first = generation
+                    else:
+                        self.second = generation
         return batch
-
-    def _keep(self, batch: Mapping[str, torch.Tensor]) -> None:
-        """Store the first generation, and the first one after the weights changed.
-
-        Every process must reach the gather here, whatever failed before.
-        """
-        is_needed = self.first is None or (self.second is None and bool(self.watched))
-        if not is_needed:
-            return
-        local_samples: list[Local | None] = [None]
-        self._quietly(lambda: local_samples.__setitem__(0, self._local(batch)))
-        all_samples = gather_object(local_samples)
-        if local_samples[0] is None or None in all_samples:
-            return
-        generation = Generation(local_samples[0], [samples.shared for samples in all_samples])
-        if self.first is None:
-            self.first = generation
-        else:
-            self.second = generation
 
     def _local(self, batch: Mapping[str, torch.Tensor]) -> "Local":
         ids, completions, third, *extra = self._generated

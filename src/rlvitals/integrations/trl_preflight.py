@@ -83,7 +83,21 @@ class Preflight(TrainerCallback):
         self.tap.updated = True
         self._rate = max(group["lr"] for group in kwargs["optimizer"].param_groups)
         if self._moved is None and self._rate > 0:
-            self._before = dict(_largest(self._model()))
+            model = self._model()
+            largest: list[tuple[str, _Watched]] = []
+            for name, tensor in model.named_parameters():
+                if not tensor.requires_grad or tensor.grad is None:
+                    continue
+                grad = local(tensor.grad).detach().flatten()
+                if not grad.numel():
+                    continue
+                index = int(grad.abs().argmax())
+                if grad[index] != 0:
+                    value = local(tensor).detach().flatten()[index].item()
+                    largest.append(
+                        (name, _Watched(index, value, str(tensor.dtype).removeprefix("torch.")))
+                    )
+            self._before = dict(largest)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -92,7 +106,26 @@ class Preflight(TrainerCallback):
         if self.report is not None:
             return
         if self._moved is None and self._before:
-            self._look_at_weights()
+            if getattr(self.trainer.accelerator, "optimizer_step_was_skipped", False):
+                self._before = {}  # float16: the gradient overflowed, and the scale is lowered
+            else:
+                tensors = dict(self._model().named_parameters())
+                weights = [
+                    language.WeightChange(
+                        name,
+                        watched.index,
+                        watched.before,
+                        local(tensors[name]).flatten()[watched.index].item(),
+                        watched.dtype,
+                    )
+                    for name, watched in self._before.items()
+                ]
+                self._moved = language.check_weight_changes(weights, self._rate)
+                self.tap.watched = {
+                    weight.tensor: weight.index
+                    for weight in weights
+                    if weight.before != weight.after
+                }
         sampled = self.tap.second is not None or not draws_samples(self.trainer)
         if self._moved is not None and sampled:
             self._finish(state)
@@ -109,26 +142,6 @@ class Preflight(TrainerCallback):
 
     def _model(self) -> Any:
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
-
-    def _look_at_weights(self) -> None:
-        if getattr(self.trainer.accelerator, "optimizer_step_was_skipped", False):
-            self._before = {}  # float16: the gradient overflowed, and the scale is lowered
-            return
-        tensors = dict(self._model().named_parameters())
-        weights = [
-            language.WeightChange(
-                name,
-                watched.index,
-                watched.before,
-                local(tensors[name]).flatten()[watched.index].item(),
-                watched.dtype,
-            )
-            for name, watched in self._before.items()
-        ]
-        self._moved = language.check_weight_changes(weights, self._rate)
-        self.tap.watched = {
-            weight.tensor: weight.index for weight in weights if weight.before != weight.after
-        }
 
     def _finish(self, state: TrainerState) -> None:
         self.tap.close()
@@ -152,24 +165,6 @@ class Preflight(TrainerCallback):
                     failed=[f"{check.name}: {check.outcome}" for check in report.failed],
                     not_checked=[check.name for check in report.unchecked],
                 )
-
-
-def _largest(model: Any) -> Iterator[tuple[str, _Watched]]:
-    """Yield the weight with the largest gradient of each trained tensor.
-
-    Tensors with zero gradient are skipped: the first half of a new LoRA has none at first, nor does
-    an unused expert.
-    """
-    for name, tensor in model.named_parameters():
-        if not tensor.requires_grad or tensor.grad is None:
-            continue
-        grad = local(tensor.grad).detach().flatten()
-        if not grad.numel():
-            continue
-        index = int(grad.abs().argmax())
-        if grad[index] != 0:
-            value = local(tensor).detach().flatten()[index].item()
-            yield name, _Watched(index, value, str(tensor.dtype).removeprefix("torch."))
 
 
 def _worst(reports: Sequence[Sequence[Check]]) -> Iterator[Check]:

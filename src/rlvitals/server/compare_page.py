@@ -101,31 +101,33 @@ def _group_runs(runs: Sequence[LiveRun], axis: Axis) -> Comparing:
             f"{quantity(len(runs), 'run')} cannot be compared",
             hint=f"select 2 to {MAX_COMPARED_RUNS} runs in the list of all runs, then Compare",
         )
-    compared = [
-        ComparedRun(run.key, replace(run.diagnosis, trace=run.trace), _find_experiment(run))
-        for run in runs
-    ]
+    compared = []
+    for run in runs:
+        parent, _, name = run.key.rpartition("/")
+        is_seed = Member(run.trace).seed or SEED_SUFFIX.search(name) or name.isdigit()
+        compared.append(
+            ComparedRun(
+                run.key,
+                replace(run.diagnosis, trace=run.trace),
+                parent if parent and is_seed else run.key,
+            )
+        )
     members = [Member(run.trace, run.path) for run in compared]
     options = CompareOptions(axis=axis)
     groups = grouping.groups(members, options.by)
     return Comparing(members, options, OverlayCharts(compared, groups, axis))
 
 
-def _find_experiment(run: LiveRun) -> str:
-    """Return the folder of a run, whose runs are seeds of one experiment, as on the command line.
-
-    A run with no seed in its log or its name is an experiment by itself.
-    """
-    parent, _, name = run.key.rpartition("/")
-    is_seed = Member(run.trace).seed or SEED_SUFFIX.search(name) or name.isdigit()
-    return parent if parent and is_seed else run.key
-
-
 def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
     """Compare runs by their outcome. Raises UsageError where they log no common one."""
     comparing = _group_runs(runs, axis)
     result = compare.compare(comparing.members, comparing.options)
-    scored = _find_scores(comparing, result)
+    scores_by_run = {(group.label, run.name): run for group in result.groups for run in group.runs}
+    groups, numbers = comparing.charts.groups, comparing.charts.group_numbers
+    scored = [
+        (member, number, scores_by_run.get((groups[number].label, member.trace.name)))
+        for member, number in zip(comparing.members, numbers, strict=True)
+    ]
     packed = pack(comparing, [comparing.outcome_chart(result)], chart_data.Options(), result)
     unit, scale = comparing.charts.unit
     data = {
@@ -175,18 +177,6 @@ def pack(
         document["metrics"] = [None] * len(visible.panel.lines)
         documents.append(document)
     return {"charts": documents, "columns": packer.columns}
-
-
-def _find_scores(
-    comparing: Comparing, result: Comparison
-) -> list[tuple[Member, int, RunScore | None]]:
-    """Return each member with the number of its group, and its score or None."""
-    scores_by_run = {(group.label, run.name): run for group in result.groups for run in group.runs}
-    groups, numbers = comparing.charts.groups, comparing.charts.group_numbers
-    return [
-        (member, number, scores_by_run.get((groups[number].label, member.trace.name)))
-        for member, number in zip(comparing.members, numbers, strict=True)
-    ]
 
 
 def document(runs: Sequence[LiveRun], axis: Axis, problems: Mapping[str, str]) -> str:

@@ -298,7 +298,28 @@ class Api:
 
     def openapi(self, _: Request) -> Response:
         """Return the OpenAPI document of these endpoints."""
-        paths = {endpoint.path: {"get": _operation(endpoint)} for endpoint in self.endpoints}
+        paths = {}
+        for endpoint in self.endpoints:
+            parameters = []
+            for parameter in endpoint.parameters:
+                schema: dict[str, object] = {"type": parameter.kind}
+                if parameter.repeats:
+                    schema = {"type": "array", "items": schema}
+                parameters.append({
+                    "name": parameter.name, "in": "query", "required": parameter.required,
+                    "description": parameter.doc, "schema": schema,
+                })  # fmt: skip
+            paths[endpoint.path] = {
+                "get": {
+                    "summary": endpoint.summary,
+                    "parameters": parameters,
+                    "responses": {
+                        "200": {"description": "as asked", "content": {endpoint.media: {}}},
+                        "400": {"description": "a wrong parameter"},
+                        "404": {"description": "no such run, or one that cannot be read"},
+                    },
+                }
+            }
         info = {"title": "rlvitals serve", "version": rlvitals.__version__}
         return JSONResponse({"openapi": "3.1.0", "info": info, "paths": paths})
 
@@ -324,27 +345,6 @@ def format_problem(_: Request, error: Exception) -> Response:
         status = 400 if isinstance(error, UsageError) else 404
         return JSONResponse({"problem": error.problem, "hint": error.hint}, status)
     return JSONResponse({"problem": "there is no such run"}, 404)
-
-
-def _operation(endpoint: Endpoint) -> dict[str, object]:
-    parameters = []
-    for parameter in endpoint.parameters:
-        schema: dict[str, object] = {"type": parameter.kind}
-        if parameter.repeats:
-            schema = {"type": "array", "items": schema}
-        parameters.append({
-            "name": parameter.name, "in": "query", "required": parameter.required,
-            "description": parameter.doc, "schema": schema,
-        })  # fmt: skip
-    return {
-        "summary": endpoint.summary,
-        "parameters": parameters,
-        "responses": {
-            "200": {"description": "as asked", "content": {endpoint.media: {}}},
-            "400": {"description": "a wrong parameter"},
-            "404": {"description": "no such run, or one that cannot be read"},
-        },
-    }
 
 
 def _integer(request: Request, name: str) -> int | None:

@@ -177,8 +177,17 @@ class Fleet:
             self._refresh_from_store(self._run_query)
             return
         if not self._is_listed.is_set():
-            self._list_folders()
-        self._refresh()
+            for folder in self.folders:
+                for key in folder.list_folders():
+                    with self._lock:
+                        if key not in self.rows:
+                            self.entries[key] = entry = folder.entry(key)
+                            self._put(Summary(key, entry.folder.name))
+            if self.rows:
+                self._has_rows.set()
+        for folder in self.folders:
+            with contextlib.suppress(OSError):  # its runs stay; the next look may succeed
+                self._refresh_folder(folder)
 
     def _judge_until(self, until: float) -> None:
         """Judge runs, the worst guesses first, until a monotonic time."""
@@ -186,23 +195,6 @@ class Fleet:
             if self._stop.is_set() or time.monotonic() >= until:
                 return
             self._judge(key)
-
-    def _list_folders(self) -> None:
-        """Add a line for each run folder that the index does not know, before any is read."""
-        for folder in self.folders:
-            for key in folder.list_folders():
-                with self._lock:
-                    if key not in self.rows:
-                        self.entries[key] = entry = folder.entry(key)
-                        self._put(Summary(key, entry.folder.name))
-        if self.rows:
-            self._has_rows.set()
-
-    def _refresh(self) -> None:
-        """Look for new, changed and deleted runs."""
-        for folder in self.folders:
-            with contextlib.suppress(OSError):  # its runs stay; the next look may succeed
-                self._refresh_folder(folder)
 
     def _refresh_folder(self, folder: ServedFolder) -> None:
         with self._index_lock:
@@ -319,22 +311,20 @@ class Fleet:
         line = run_summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
         self._judgements[key] = _Judgement(clock.now(), mark)
         self._put(line)
-        self._hide_copies(key, diagnosis, grew=previous is not None and previous.mark != mark)
-        if key not in self._copies:
-            self.on_judged(key, diagnosis)
-        return line
-
-    def _hide_copies(self, key: str, diagnosis: "Diagnosis", *, grew: bool) -> None:
-        """Remove the lines of runs that another tracker logged, too."""
         from rlvitals.diagnosis import duplicates  # noqa: PLC0415 - behind the first page
 
         trackers = run_files.trackers(self.entries[key])
-        self._identities[key] = duplicates.identify(trackers, diagnosis.trace, grew=grew)
+        self._identities[key] = duplicates.identify(
+            trackers, diagnosis.trace, grew=previous is not None and previous.mark != mark
+        )
         self._traits[key] = frozenset(duplicates.traits(self._identities[key]))
         for copy, original in duplicates.find(self._identities).items():
             if copy in self.rows:
                 self._copies[copy] = original
                 self._remove_line(copy)
+        if key not in self._copies:
+            self.on_judged(key, diagnosis)
+        return line
 
     def _keep(self, line: Summary | None) -> None:
         """Keep the line of a run folder in the index for the next start."""

@@ -157,8 +157,19 @@ class LiveRun:
             looks = {path: file.look(time_s) for path, file in self._files.items()}
             news = {path: new for path, new in looks.items() if new is not None}
             if not news:
-                self._notice_deletion()
-                self._notice_end()
+                if not self.is_deleted and all(file.is_missing for file in self._files.values()):
+                    self.is_deleted = True
+                    self.channel.publish("deleted", {})
+                if self._trace is not None and self.diagnosis.trace.lifecycle.alive:
+                    logs = (file.log for file in self._files.values())
+                    processes = [
+                        each for log in logs if isinstance(log, Log) for each in log.processes
+                    ]
+                    if any(
+                        liveness.is_visible(each) and not liveness.is_running(each)
+                        for each in processes
+                    ):
+                        self._is_behind, self._judged_points = True, -1
                 return
             self._grew = time_s
             self.is_deleted = False
@@ -231,7 +242,16 @@ class LiveRun:
             others=unmapped,
         )
         self.judgements += 1
-        self.page = run_page.build(subject, self.judgements, self._extras(diagnosis))
+        try:
+            mark = marks.read(self.run)
+        except UsageError:
+            mark = None
+        files = console.names(self.run)
+        self.page = run_page.build(
+            subject,
+            self.judgements,
+            Extras(phrases.headline(diagnosis), mark, self.rollouts, files),
+        )
         self.diagnosis = diagnosis
         self.diagnosis_has_points = True
         self._judged_at, self._judged_points = time_s, self._count_points()
@@ -283,28 +303,6 @@ class LiveRun:
         if rollouts is not None:
             self._rollout_log = to_log(rollouts)
         self.rollouts = rollouts
-
-    def _extras(self, diagnosis: Diagnosis) -> Extras:
-        try:
-            mark = marks.read(self.run)
-        except UsageError:
-            mark = None
-        files = console.names(self.run)
-        return Extras(phrases.headline(diagnosis), mark, self.rollouts, files)
-
-    def _notice_deletion(self) -> None:
-        if not self.is_deleted and all(file.is_missing for file in self._files.values()):
-            self.is_deleted = True
-            self.channel.publish("deleted", {})
-
-    def _notice_end(self) -> None:
-        """Have the run judged where its process has ended since, without another row."""
-        if self._trace is None or not self.diagnosis.trace.lifecycle.alive:
-            return
-        logs = (file.log for file in self._files.values())
-        processes = [each for log in logs if isinstance(log, Log) for each in log.processes]
-        if any(liveness.is_visible(each) and not liveness.is_running(each) for each in processes):
-            self._is_behind, self._judged_points = True, -1
 
     def _pack(self, points: Mapping[str, Series]) -> dict[str, object]:
         trace = self._trace or self.trace

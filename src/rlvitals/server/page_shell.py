@@ -7,15 +7,13 @@ from rlvitals.views.charts import assets
 from rlvitals.views.report.markup import Html, el, json_in_html
 
 NO_STORE = {"cache-control": "no-store"}
-SCRIPTS = (
-    "fleet.js", "groups.js", "live_chart.js", "layers.js", "rollouts.js", "control.js", "run.js",
-    "compare.js", "start.js",
-)  # fmt: skip
 
 
 def script() -> str:
     """Return the script of all pages."""
-    return assets.script(*map(_read, SCRIPTS))
+    names = ("fleet.js", "groups.js", "live_chart.js", "layers.js", "rollouts.js", "control.js",
+             "run.js", "compare.js", "start.js")  # fmt: skip
+    return assets.script(*map(_read, names))
 
 
 def style() -> str:
@@ -39,7 +37,20 @@ def document(kind: str, title: str, data: object, *blocks: Html, crumbs: Html | 
     body = el(
         "body",
         el("a", "Skip to the content", class_="skip", href="#content"),
-        _bar(crumbs or Html("")),
+        el(
+            "header",
+            el(
+                "a",
+                Html('<span class="mark" aria-hidden="true"></span>rlvitals'),
+                class_="home",
+                href="/",
+                title=f"rlvitals {rlvitals.__version__}: all runs",
+            ),
+            crumbs or Html(""),
+            el("span", "connecting", class_="connection", id="connection", data_state="waiting"),
+            el("button", "Theme", class_="theme", id="theme", type="button"),
+            class_="bar",
+        ),
         el("noscript", el("p", "Charts and live updates need JavaScript.")),
         el("main", *blocks, id="content", tabindex="-1"),
         el("div", class_="live-region", role="status", aria_live="polite", id="news"),
@@ -55,18 +66,6 @@ def problem(status: int, title: str, *lines: str) -> str:
     blocks = [el("p", line, class_="problem-line") for line in lines if line]
     link = el("p", el("a", "All runs", href="/"))
     return document("problem", title, {}, el("h1", f"{status} · {title}"), *blocks, link)
-
-
-def _bar(crumbs: Html) -> Html:
-    return el(
-        "header",
-        el("a", Html('<span class="mark" aria-hidden="true"></span>rlvitals'), class_="home",
-           href="/", title=f"rlvitals {rlvitals.__version__}: all runs"),
-        crumbs,
-        el("span", "connecting", class_="connection", id="connection", data_state="waiting"),
-        el("button", "Theme", class_="theme", id="theme", type="button"),
-        class_="bar",
-    )  # fmt: skip
 
 
 def _read(name: str) -> str:

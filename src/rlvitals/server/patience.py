@@ -36,7 +36,15 @@ class PatientProtocol(H11Protocol):
     def handle_events(self) -> None:
         """Handle what a client has sent, and stop the clock once a request is whole."""
         super().handle_events()
-        self._watch_request()
+        state = self.conn.their_state
+        is_partial = state is h11.SEND_BODY or (
+            state is h11.IDLE and bool(self.conn.trailing_data[0])
+        )
+        if not is_partial:
+            _cancel(self._receiving)
+            self._receiving = None
+        elif self._receiving is None:
+            self._receiving = self.loop.call_later(self.receive_seconds, self.transport.abort)
 
     def pause_writing(self) -> None:
         """Watch what waits to be taken."""
@@ -56,17 +64,6 @@ class PatientProtocol(H11Protocol):
         _cancel(self._receiving)
         _cancel(self._taking)
         self._receiving = self._taking = None
-
-    def _watch_request(self) -> None:
-        state = self.conn.their_state
-        is_partial = state is h11.SEND_BODY or (
-            state is h11.IDLE and bool(self.conn.trailing_data[0])
-        )
-        if not is_partial:
-            _cancel(self._receiving)
-            self._receiving = None
-        elif self._receiving is None:
-            self._receiving = self.loop.call_later(self.receive_seconds, self.transport.abort)
 
     def _check_later(self) -> None:
         waiting = self.transport.get_write_buffer_size()

@@ -86,11 +86,13 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
     ]
     links = [el("a", "Dashboard", href="#dashboard")]
     links += [el("a", item.title, href=f"#{item.anchor(PAGE_NUMBER)}") for item in listed]
+    heading = el("h2", "Dashboard ", el("span", f"by {diagnosis.trace.step_unit}", class_="count"))
+    board_head = el("div", heading, smoothing(), class_="board-head")
     content = el(
         "div",
         run_header.vitals(page, subject, extras.headline, extras.mark),
         el("nav", *links, class_="nav", aria_label="sections"),
-        el("section", _board_head(diagnosis.trace.step_unit), _grid(board), timeline.legend(marks),
+        el("section", board_head, _grid(board), timeline.legend(marks),
            _absent(panels) if board else Html(""),
            id="dashboard", class_="dashboard", aria_label="dashboard"),
         *(item.laid_out(PAGE_NUMBER) for item in listed),
@@ -202,12 +204,6 @@ def _console_sections(names: Sequence[str]) -> Iterator[Section]:
             el("pre", id="console", class_="console", tabindex="0", role="region",
                aria_label="end of the file"),
         )  # fmt: skip
-
-
-def _board_head(unit: str) -> Html:
-    """Return the heading of the dashboard with the choice of the average."""
-    heading = el("h2", "Dashboard ", el("span", f"by {unit}", class_="count"))
-    return el("div", heading, smoothing(), class_="board-head")
 
 
 def smoothing() -> Html:

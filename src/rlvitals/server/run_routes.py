@@ -31,13 +31,7 @@ def build(
         return {"token": control_token, **describe(run, fleet)} if control_token else None
 
     endpoints = Api(fleet, live, describe_control)
-    routes = [*_pages(endpoints), *_api(endpoints)]
-    if control_token:
-        routes += Control(fleet, live, ending).routes()
-    return routes
 
-
-def _pages(endpoints: Api) -> list[Route]:
     def show_run(request: Request) -> Response:
         run = endpoints.live.get(request.path_params["key"] or ROOT_KEY)  # browsers drop a "."
         text = run_page.document(run.page, endpoints.page_data(run))
@@ -49,10 +43,14 @@ def _pages(endpoints: Api) -> list[Route]:
         text = compare_page.document(runs, axis, problems)
         return HTMLResponse(text, headers=NO_STORE)
 
-    return [
+    routes = [
         Route("/run/{key:path}", _with_problems(show_run)),
         Route("/compare", _with_problems(show_comparison)),
+        *_api(endpoints),
     ]
+    if control_token:
+        routes += Control(fleet, live, ending).routes()
+    return routes
 
 
 def _with_problems(show: Callable[[Request], Response]) -> Callable[[Request], Response]:

@@ -1,11 +1,10 @@
 """Collect the marks on a run's step axis: checkpoints, attempts, changes of settings."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from rlvitals.storage.events import Event
-from rlvitals.types import Trace
 from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Subject
 from rlvitals.views.report.tables import cell
@@ -26,7 +25,15 @@ def timeline(subject: Subject) -> dict[str, object]:
     trace = subject.summary.found.trace
     checkpoints = sorted(_checkpoints(subject))[-MAX_TIMELINE_MARKS:]
     changes = [change for event in subject.events for change in _change(event)]
-    seams = {*trace.lifecycle.seams, *_attempts(subject.events, trace)}
+    attempts: list[int] = []
+    starts = [event.time for event in subject.events if event.kind == "start"][1:]
+    longest = max(trace.series.values(), key=len, default=None)
+    if longest is not None and np.isfinite(longest.times).all():
+        for start in starts:
+            index = int(longest.times.searchsorted(start))
+            if 0 < index < len(longest):
+                attempts.append(int(longest.steps[index]))
+    seams = {*trace.lifecycle.seams, *attempts}
     return {
         "checkpoints": checkpoints,
         "changes": changes[-MAX_TIMELINE_MARKS:],
@@ -56,18 +63,6 @@ def _health_lamp(health: str) -> str:
     if health in {"", "not judged"}:
         return "unknown"
     return "good" if health == "healthy" else "watch"
-
-
-def _attempts(recorded: Iterable[Event], trace: Trace) -> Iterator[int]:
-    """Yield the first step of each attempt after the first, by the time of its start."""
-    starts = [event.time for event in recorded if event.kind == "start"][1:]
-    longest = max(trace.series.values(), key=len, default=None)
-    if longest is None or not np.isfinite(longest.times).all():
-        return
-    for start in starts:
-        index = int(longest.times.searchsorted(start))
-        if 0 < index < len(longest):
-            yield int(longest.steps[index])
 
 
 def _change(event: Event) -> Iterator[list[object]]:

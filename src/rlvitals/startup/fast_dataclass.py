@@ -48,7 +48,20 @@ def _build(
     if repr:
         methods["__repr__"] = _describe
     if eq:
-        methods |= _comparison([field.name for field in fields if field.compare])
+        names = [field.name for field in fields if field.compare]
+        values: Callable[[object], object] = (
+            attrgetter(*names)
+            if len(names) > 1  # of one name, `attrgetter` gives no tuple
+            else lambda record: tuple(getattr(record, name) for name in names)
+        )
+
+        def equal(self: object, peer: object) -> bool:
+            return values(self) == values(peer) if type(self) is type(peer) else NotImplemented
+
+        def get_hash(self: object) -> int:
+            return hash(values(self))
+
+        methods |= {"__eq__": equal, "__hash__": get_hash}
     if eq and not frozen:
         methods["__hash__"] = None
     if frozen:
@@ -92,23 +105,6 @@ def _compile_init(cls: type, fields: Iterable[Field[Any]], *, frozen: bool) -> C
     init.__annotations__ = {field.name: field.type for field in fields if field.init}
     init.__annotations__["return"] = None
     return init
-
-
-def _comparison(names: list[str]) -> dict[str, object]:
-    """Compare and hash the tuple of the fields."""
-    values: Callable[[object], object] = (
-        attrgetter(*names)
-        if len(names) > 1  # of one name, `attrgetter` gives no tuple
-        else lambda record: tuple(getattr(record, name) for name in names)
-    )
-
-    def equal(self: object, peer: object) -> bool:
-        return values(self) == values(peer) if type(self) is type(peer) else NotImplemented
-
-    def get_hash(self: object) -> int:
-        return hash(values(self))
-
-    return {"__eq__": equal, "__hash__": get_hash}
 
 
 def _refusal(cls: type, names: set[str]) -> dict[str, object]:

@@ -36,22 +36,22 @@ def report(rollouts: Rollouts, result: Backtest, limit: int) -> RenderableType:
     changed = [int(index) for index in result.changes[:limit]]
     if changed:
         position = {int(index): n for n, index in enumerate(result.indices)}
-        rows = [_line(rollouts, result, index, position[index]) for index in changed]
+        rows = []
+        for index in changed:
+            place = position[index]
+            sample = rollouts.read_sample(index)
+            reply = " ".join(sample.text.split())
+            row = (
+                str(index),
+                "-" if sample.step is None else str(sample.step),
+                _number(result.paid[place]),
+                _number(result.would_pay[place]),
+                reply if len(reply) <= REPLY_CHARACTERS else f"{reply[: REPLY_CHARACTERS - 1]}…",
+            )
+            rows.append(row)
         tables.append(lists.columns(("sample", "step", "paid", "would pay", "reply"), rows, 4))
     tables.append(Text(f"{quantity(len(result.changes), 'rollout')} would be paid differently"))
     return Group(*lines, *tables)
-
-
-def _line(rollouts: Rollouts, result: Backtest, index: int, position: int) -> tuple[str, ...]:
-    sample = rollouts.read_sample(index)
-    reply = " ".join(sample.text.split())
-    return (
-        str(index),
-        "-" if sample.step is None else str(sample.step),
-        _number(result.paid[position]),
-        _number(result.would_pay[position]),
-        reply if len(reply) <= REPLY_CHARACTERS else f"{reply[: REPLY_CHARACTERS - 1]}…",
-    )
 
 
 def _mean(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> str:

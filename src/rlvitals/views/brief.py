@@ -85,24 +85,22 @@ def text(members: Mapping[str, Json]) -> str:
     causes = members.get("causes")
     for entry in causes if isinstance(causes, list) else ():
         if isinstance(entry, dict):
-            lines += _cause_lines(entry)
+            cause_lines = [
+                f"{entry['severity']}[{entry['rule']}] {entry['what']} ({entry['steps']})"
+            ]
+            for label in ("evidence", "explains", "try"):
+                content = entry.get(label)
+                sentences = content if isinstance(content, list) else [content] if content else []
+                texts = [str(sentence) for sentence in sentences]
+                if label == "explains" and texts:
+                    texts = [", ".join(texts)]
+                cause_lines += [f"  {label}: {sentence}" for sentence in texts]
+            lines += cause_lines
     if members.get("more"):
         lines.append(f"and {members['more']} more: without --brief")
     if "causes" not in members and members.get("try"):
         lines.append(f"  try: {members['try']}")
     return "\n".join(lines)
-
-
-def _cause_lines(entry: Mapping[str, Json]) -> list[str]:
-    lines = [f"{entry['severity']}[{entry['rule']}] {entry['what']} ({entry['steps']})"]
-    for label in ("evidence", "explains", "try"):
-        content = entry.get(label)
-        sentences = content if isinstance(content, list) else [content] if content else []
-        texts = [str(sentence) for sentence in sentences]
-        if label == "explains" and texts:
-            texts = [", ".join(texts)]
-        lines += [f"  {label}: {sentence}" for sentence in texts]
-    return lines
 
 
 def _cut(sentence: str) -> str:

@@ -36,7 +36,22 @@ def table(inspection: Inspection, differs: Sequence[str]) -> RenderableType:
     answer = Group(*lines)
     blocks: list[RenderableType] = [answer]
     if inspection.seen:
-        blocks += [Text(), _rows(inspection)]
+        rows = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+        for title in ("", "step", "saved", "size", "state", "health", "kept because"):
+            rows.add_column(title, justify="right" if title in {"step", "size"} else "left")
+        for checkpoint in reversed(inspection.seen):
+            resume_point = inspection.taken
+            is_next = resume_point is not None and checkpoint.folder == resume_point.folder
+            rows.add_row(
+                Text("▸" if is_next else "", "bold green"),
+                f"{checkpoint.step:,}",
+                Text("" if checkpoint.saved is None else clock.date(checkpoint.saved), "dim"),
+                size(checkpoint.size),
+                Text(checkpoint.state.value, CHECKPOINT_COLOURS.get(checkpoint.state, "dim")),
+                harmless(checkpoint.health, 40) if checkpoint.health else Text("-", "dim"),
+                Text(", ".join(checkpoint.kept), "dim"),
+            )
+        blocks += [Text(), rows]
     if damaged := [checkpoint for checkpoint in inspection.seen if checkpoint.why]:
         names = [harmless(entry.folder.name) for entry in reversed(damaged)]
         reasons = grid(max(map(len, names)))
@@ -44,25 +59,6 @@ def table(inspection: Inspection, differs: Sequence[str]) -> RenderableType:
             reasons.add_row(Text(name, "dim"), harmless(entry.why))
         blocks += [Text(), reasons]
     return Group(*blocks)
-
-
-def _rows(inspection: Inspection) -> RenderableType:
-    rows = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    for head in ("", "step", "saved", "size", "state", "health", "kept because"):
-        rows.add_column(head, justify="right" if head in {"step", "size"} else "left")
-    for checkpoint in reversed(inspection.seen):
-        resume_point = inspection.taken
-        is_next = resume_point is not None and checkpoint.folder == resume_point.folder
-        rows.add_row(
-            Text("▸" if is_next else "", "bold green"),
-            f"{checkpoint.step:,}",
-            Text("" if checkpoint.saved is None else clock.date(checkpoint.saved), "dim"),
-            size(checkpoint.size),
-            Text(checkpoint.state.value, CHECKPOINT_COLOURS.get(checkpoint.state, "dim")),
-            harmless(checkpoint.health, 40) if checkpoint.health else Text("-", "dim"),
-            Text(", ".join(checkpoint.kept), "dim"),
-        )
-    return rows
 
 
 def size(count: int) -> str:

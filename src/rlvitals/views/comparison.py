@@ -84,33 +84,24 @@ def _table(result: Comparison) -> RenderableType:
     for head in heads[1:]:
         table.add_column(head, no_wrap=True, justify="right")
     for group in result.groups:
-        table.add_row(*_row(group))
+        seeds = f"{group.seeds}, {group.failures} failed" if group.failures else f"{group.seeds}"
+        table.add_row(
+            Text(harmless(group.label), "bold"),
+            Text(seeds, "red" if group.failures else ""),
+            Text(_number(group.typical.value)),
+            Text(_span(group.typical)),
+            Text(_number(group.median if group.typical.approximate else group.mean)),
+            Text(_soon(group)),
+        )
     if not is_small:
         return table
-    return Group(table, Text(), _runs(result))
-
-
-def _row(group: Runs) -> tuple[Text, ...]:
-    seeds = f"{group.seeds}, {group.failures} failed" if group.failures else f"{group.seeds}"
-    return (
-        Text(harmless(group.label), "bold"),
-        Text(seeds, "red" if group.failures else ""),
-        Text(_number(group.typical.value)),
-        Text(_span(group.typical)),
-        Text(_number(group.median if group.typical.approximate else group.mean)),
-        Text(_soon(group)),
-    )
-
-
-def _runs(result: Comparison) -> RenderableType:
-    """Render the score of every run, for groups too small for statistics."""
     rows = Table.grid(padding=(0, COLUMN_GAP, 0, 0))
     rows.add_column(overflow="fold")
     rows.add_column(overflow="fold")
     for group in result.groups:
         ordered = sorted(group.runs, key=lambda run: (run.task, bool(run.failed), -run.gain))
         rows.add_row(Text(harmless(group.label), "dim"), Text(_format_runs(ordered)))
-    return rows
+    return Group(table, Text(), rows)
 
 
 def _format_runs(runs: Sequence[RunScore]) -> str:
@@ -136,7 +127,19 @@ def _how(result: Comparison, gate: GateResult | None = None) -> RenderableType:
     else:
         score += f"; {len(result.tasks)} tasks, each on its own scale: {_scale(result)}"
     rows.add_row(Text("score", "dim"), Text(harmless(score)))
-    for i, text in enumerate(_unlabelled_settings(result)):
+    unlabelled_settings: list[str] = []
+    label = result.groups[0].label
+    keys = [
+        key
+        for key in result.groups[0].settings
+        if key != PATH_KEY and f"{key.rpartition('/')[2]}=" not in label
+    ]
+    for key in keys[:6]:
+        values = (format_setting(group.settings[key]) for group in result.groups)
+        unlabelled_settings.append(f"{key} is {', '.join(dict.fromkeys(values))}")
+    if len(keys) > 6:
+        unlabelled_settings.append(f"and {len(keys) - 6:,} more that differ: --json lists them")
+    for i, text in enumerate(unlabelled_settings):
         rows.add_row(Text("" if i else "settings", "dim"), Text(harmless(text)))
     if any(math.isfinite(pair.difference.low) for pair in result.against):
         first = result.groups[0].typical
@@ -152,21 +155,6 @@ def _how(result: Comparison, gate: GateResult | None = None) -> RenderableType:
     for i, note in enumerate(result.notes):
         rows.add_row(Text("" if i else "notes", "dim"), Text(harmless(note)))
     return rows
-
-
-def _unlabelled_settings(result: Comparison, max_lines: int = 6) -> Iterator[str]:
-    """Yield the settings in which the groups differ and that their labels do not show."""
-    label = result.groups[0].label
-    keys = [
-        key
-        for key in result.groups[0].settings
-        if key != PATH_KEY and f"{key.rpartition('/')[2]}=" not in label
-    ]
-    for key in keys[:max_lines]:
-        values = (format_setting(group.settings[key]) for group in result.groups)
-        yield f"{key} is {', '.join(dict.fromkeys(values))}"
-    if len(keys) > max_lines:
-        yield f"and {len(keys) - max_lines:,} more that differ: --json lists them"
 
 
 def _failures(result: Comparison) -> Iterator[str]:

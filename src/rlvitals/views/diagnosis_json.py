@@ -6,7 +6,7 @@ fields. `docs/json.md` lists the keys.
 
 from collections.abc import Sequence
 
-from rlvitals.diagnosis.engine import Diagnosis, Muted
+from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.remedies import neutral
 from rlvitals.diagnosis.replay import Retraction
 from rlvitals.diagnosis.root_cause import Case, flat
@@ -47,7 +47,15 @@ def _document(result: Diagnosis) -> Json:
         "summary": plain(result.tldr),
         "causes": [_cause(rank, case) for rank, case in enumerate(result.cases, 1)],
         "findings": [entry for case in result.cases for entry in _findings(case, "")],
-        "muted": [_mute(muted) for muted in result.muted],
+        "muted": [
+            {
+                "rule": muted.rule.name,
+                "severity": plain(muted.finding.severity),
+                "summary": plain(muted.finding.summary),
+                "reason": plain(muted.reason),
+            }
+            for muted in result.muted
+        ],
         "retracted": [_retraction(retraction) for retraction in result.retracted],
         "new": plain(result.new),
         "outlook": plain(result.outlook),
@@ -112,16 +120,6 @@ def _findings(case: Case, cause: str) -> list[Json]:
     }
     below = [entry for symptom in case.symptoms for entry in _findings(symptom, case.rule.name)]
     return [entry, *below]
-
-
-def _mute(muted: Muted) -> Json:
-    finding = muted.finding
-    return {
-        "rule": muted.rule.name,
-        "severity": plain(finding.severity),
-        "summary": plain(finding.summary),
-        "reason": plain(muted.reason),
-    }
 
 
 def _retraction(retraction: Retraction) -> Json:

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from rlvitals.doctor.check import Check, Examination, Problem
+from rlvitals.doctor.check import Examination
 from rlvitals.errors import harmless, quantity
 from rlvitals.rules.rule import Severity
 from rlvitals.views import phrases
@@ -30,23 +30,19 @@ def report(examination: Examination) -> RenderableType:
         head = Text.assemble((summary, f"bold {colour}"), f" with {path}.")
     blocks: list[RenderableType] = [head]
     for check, trouble in examination.troubles:
-        blocks += [Text(), _trouble(check, trouble)]
+        colour = phrases.SEVERITY_COLOURS[trouble.severity]
+        title = Text.assemble(
+            (f"{trouble.severity.name.lower()}[{check.name}]", f"bold {colour}"),
+            " ",
+            (harmless(trouble.said), "bold"),
+        )
+        rows = grid(10)
+        for label, texts in (("found", trouble.evidence), ("try", trouble.tries)):
+            for i, text in enumerate(texts):
+                rows.add_row(Text("" if i else label, "dim"), Text(harmless(text)))
+        blocks += [Text(), Group(title, Padding(rows, (0, 0, 0, 2), expand=False))]
     blocks += [Text(), Text(f"fine: {', '.join(check.name for check in examination.fine)}", "dim")]
     return Group(*blocks)
-
-
-def _trouble(check: Check, trouble: Problem) -> RenderableType:
-    colour = phrases.SEVERITY_COLOURS[trouble.severity]
-    head = Text.assemble(
-        (f"{trouble.severity.name.lower()}[{check.name}]", f"bold {colour}"),
-        " ",
-        (harmless(trouble.said), "bold"),
-    )
-    rows = grid(10)
-    for label, texts in (("found", trouble.evidence), ("try", trouble.tries)):
-        for i, text in enumerate(texts):
-            rows.add_row(Text("" if i else label, "dim"), Text(harmless(text)))
-    return Group(head, Padding(rows, (0, 0, 0, 2), expand=False))
 
 
 def facts(examination: Examination) -> dict[str, object]:

@@ -210,11 +210,6 @@ def _how(name: Name) -> str:
     return "; ".join(text for text in how if text)
 
 
-def _alias(key: str, name: Name) -> str:
-    how = _how(name)
-    return f"`{key}`" + (f": {how}" if how else "")
-
-
 def _keys(name: str) -> Iterator[str]:
     """Yield the pages of a framework's key, unless it is the canonical name."""
     lines_by_metric: dict[str, list[str]] = {}
@@ -223,9 +218,9 @@ def _keys(name: str) -> Iterator[str]:
             continue  # a framework's own key takes precedence
         if match := lookup.find(table, name):
             canonical, key = match
-            lines_by_metric.setdefault(canonical, []).append(
-                f"- {table.title}: {_alias(name, key)}"
-            )
+            how = _how(key)
+            alias = f"`{name}`" + (f": {how}" if how else "")
+            lines_by_metric.setdefault(canonical, []).append(f"- {table.title}: {alias}")
         elif name in table.settings:
             lines_by_metric.setdefault(table.settings[name], []).append(
                 f"- {table.title}: `{name}`"

@@ -29,7 +29,31 @@ def describe_baseline(file: Path, runs: Sequence[Judged]) -> str:
 
 def baseline_lines(runs: Read, missing_by_file: Mapping[str, Sequence[Gone]]) -> list[str]:
     """Return messages on new findings of several runs, and on the baseline's missing findings."""
-    messages = _new(runs) if len(runs) > 1 else []
+    if len(runs) > 1:
+        messages, known_count = [], 0
+        for name, diagnosis in runs:
+            if diagnosis.new is None:
+                continue
+            known_count += sum(finding.rule not in diagnosis.new for finding in entries(diagnosis))
+            messages += [
+                f"new: {name}: {finding.severity.name.lower()}[{rule.name}] {finding.summary}"
+                for rule, finding in diagnosis.findings
+                if rule.name in diagnosis.new
+            ]
+            messages += [
+                f"new: {name}: {diagnosis.verdict.why}"
+                for finding in (RUN_FAILED_FINDING, CANNOT_TELL_FINDING)
+                if finding in diagnosis.new
+            ]
+        if all(diagnosis.new is None for _, diagnosis in runs):
+            messages = []
+        else:
+            messages = [
+                *messages,
+                f"{len(messages) or 'none'} new, {known_count} known by the baseline",
+            ]
+    else:
+        messages = []
     for file, missing in missing_by_file.items():
         if missing:
             command = f"--write-baseline {file}"
@@ -42,27 +66,6 @@ def baseline_lines(runs: Read, missing_by_file: Mapping[str, Sequence[Gone]]) ->
                 f"{names}"
             )
     return messages
-
-
-def _new(runs: Read) -> list[str]:
-    messages, known_count = [], 0
-    for name, diagnosis in runs:
-        if diagnosis.new is None:
-            continue
-        known_count += sum(finding.rule not in diagnosis.new for finding in entries(diagnosis))
-        messages += [
-            f"new: {name}: {finding.severity.name.lower()}[{rule.name}] {finding.summary}"
-            for rule, finding in diagnosis.findings
-            if rule.name in diagnosis.new
-        ]
-        messages += [
-            f"new: {name}: {diagnosis.verdict.why}"
-            for finding in (RUN_FAILED_FINDING, CANNOT_TELL_FINDING)
-            if finding in diagnosis.new
-        ]
-    if all(diagnosis.new is None for _, diagnosis in runs):
-        return []
-    return [*messages, f"{len(messages) or 'none'} new, {known_count} known by the baseline"]
 
 
 def muted_lines(runs: Read) -> list[str]:

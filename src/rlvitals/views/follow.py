@@ -17,7 +17,6 @@ from rlvitals.following.loop import Watch
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import is_provisional, liveness
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.types import Trace
 from rlvitals.views import phrases
 
 
@@ -119,7 +118,9 @@ def _life(  # noqa: PLR0911 - one for each kind of change
         case changes.Restarted():
             return _with_head("started anew", "bold", f"{change.where} holds other rows")
         case changes.Ended():
-            return _end_text(change)
+            colour = {"failed": "bold red", "stopped": "bold yellow"}.get(change.how, "bold green")
+            text = f" at step {change.step:,}{f': {harmless(change.why)}' if change.why else ''}"
+            return Text.assemble((f"ended, {change.how},", colour), text)
         case changes.Quiet():
             text = f"no new row for {format_duration(change.seconds)}, at step {change.step:,}"
             return _with_head("quiet", "bold yellow", text)
@@ -178,7 +179,15 @@ def _discovery(change: changes.Found) -> Text:
 def _judgement(change: changes.Judged) -> Text:
     trace = change.diagnosis.trace
     if not change.turned:
-        return Text(_progress(trace), "dim")
+        progress = f"step {trace.last_step:,}"
+        if trace.budget is not None:
+            progress += f" of {trace.budget.steps:,}"
+        judged_metric = verdict_trend(trace)
+        series = trace.numbers(judged_metric.metric) if judged_metric.metric else None
+        if series is not None:
+            name = judged_metric.metric.rpartition("/")[2].replace("_", " ")
+            progress += f" · {name} {phrases.number(float(series.values[-1]))}"
+        return Text(harmless(progress), "dim")
     verdict = change.diagnosis.verdict.word
     text = Text.assemble(
         (verdict.value, f"bold {phrases.VERDICT_COLOURS[verdict]}"),
@@ -192,19 +201,6 @@ def _judgement(change: changes.Judged) -> Text:
     return text.append(" · not known whether it goes on", "dim") if unknown else text
 
 
-def _progress(trace: Trace) -> str:
-    """Return a run's step, budget and last outcome."""
-    text = f"step {trace.last_step:,}"
-    if trace.budget is not None:
-        text += f" of {trace.budget.steps:,}"
-    judged_metric = verdict_trend(trace)
-    series = trace.numbers(judged_metric.metric) if judged_metric.metric else None
-    if series is not None:
-        name = judged_metric.metric.rpartition("/")[2].replace("_", " ")
-        text += f" · {name} {phrases.number(float(series.values[-1]))}"
-    return harmless(text)
-
-
 def _finding(rule: Rule, finding: Finding) -> Text:
     severity = finding.severity
     return Text.assemble(
@@ -212,9 +208,3 @@ def _finding(rule: Rule, finding: Finding) -> Text:
         f" {harmless(finding.summary)}",
         (f" (since {finding.began:,})", "dim"),
     )
-
-
-def _end_text(change: changes.Ended) -> Text:
-    colour = {"failed": "bold red", "stopped": "bold yellow"}.get(change.how, "bold green")
-    text = f" at step {change.step:,}{f': {harmless(change.why)}' if change.why else ''}"
-    return Text.assemble((f"ended, {change.how},", colour), text)

@@ -80,24 +80,25 @@ def change(event: Change) -> str:
 
 def coverage(runs: Sequence[Diagnosis]) -> str:
     """Return the rules that could judge each run, and the missing metrics, as JSON."""
-    return _document({"format": JSON_FORMAT, "runs": [_coverage(diagnosis) for diagnosis in runs]})
-
-
-def _coverage(diagnosis: Diagnosis) -> Json:
-    more, _ = unlocks(diagnosis.trace, diagnosis.undecided)
-    waiting: list[Json] = [
-        {"rule": rule.name, "why": answer.why, "wants": plain(answer.wants)}
-        for rule, answer in diagnosis.undecided
-    ]
-    return {
-        "run": _text(diagnosis.trace.name),
-        "profile": diagnosis.trace.profile.value,
-        "asked": diagnosis.coverage.asked,
-        "judged": plain(rulebook.judging_rules(diagnosis)),
-        "unlocks": plain(more),
-        "undecided": waiting,
-        "not_for_this_profile": plain(rulebook.inapplicable_rules(diagnosis)),
-    }
+    documents: list[Json] = []
+    for diagnosis in runs:
+        more, _ = unlocks(diagnosis.trace, diagnosis.undecided)
+        waiting: list[Json] = [
+            {"rule": rule.name, "why": answer.why, "wants": plain(answer.wants)}
+            for rule, answer in diagnosis.undecided
+        ]
+        documents.append(
+            {
+                "run": _text(diagnosis.trace.name),
+                "profile": diagnosis.trace.profile.value,
+                "asked": diagnosis.coverage.asked,
+                "judged": plain(rulebook.judging_rules(diagnosis)),
+                "unlocks": plain(more),
+                "undecided": waiting,
+                "not_for_this_profile": plain(rulebook.inapplicable_rules(diagnosis)),
+            }
+        )
+    return _document({"format": JSON_FORMAT, "runs": documents})
 
 
 def document(members: Mapping[str, object]) -> str:

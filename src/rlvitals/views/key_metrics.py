@@ -23,7 +23,13 @@ def crucial(diagnosis: Diagnosis, key_metrics: Crucial, name: str = "") -> Rende
     ink = f"bold {phrases.BADGE_INK[colour]} on {colour}"
     head.add_row(Text(badge, ink), Text(harmless(text), "bold"))
     blocks: list[RenderableType] = [head]
-    rows = [(value, _row(value)) for value in key_metrics.values]
+    rows = []
+    for value in key_metrics.values:
+        change = ""
+        if value.first is not None and value.last is not None:
+            change = f"{phrases.number(value.first)} → {phrases.number(value.last)}"
+        number = "" if value.now is None else phrases.number(value.now)
+        rows.append((value, (harmless(value.title), number, change)))
     widths = [max(map(len, column)) for column in zip(*(row for _, row in rows), strict=True)]
     for section, title in {
         "goals": "what it is trained for",
@@ -41,14 +47,6 @@ def crucial(diagnosis: Diagnosis, key_metrics: Crucial, name: str = "") -> Rende
         line.add_row(_sign(key_metrics.together_sign), Text(harmless(key_metrics.together)))
         blocks += [Text(), Text("ratio, clipping and KL together", "dim"), line]
     return Group(*blocks)
-
-
-def _row(value: Value) -> tuple[str, str, str]:
-    change = ""
-    if value.first is not None and value.last is not None:
-        change = f"{phrases.number(value.first)} → {phrases.number(value.last)}"
-    number = "" if value.now is None else phrases.number(value.now)
-    return harmless(value.title), number, change
 
 
 def _value_block(value: Value, row: tuple[str, str, str], widths: list[int]) -> RenderableType:

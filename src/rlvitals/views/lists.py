@@ -1,6 +1,6 @@
 """Render tables of rules, readers, and keys of frameworks and runs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -38,35 +38,30 @@ class Columns:
         ]
         # Wrapped cells are unreadable below 24 columns.
         if sum(widths) + COLUMN_GAP * len(widths) + 24 <= options.max_width:
-            yield self._table()
+            grid = Grid(
+                box=None, padding=(0, COLUMN_GAP, 0, 0), show_edge=False, header_style="dim"
+            )
+            for i, head in enumerate(self.heads):
+                grid.add_column(head, no_wrap=i < self.whole, overflow="fold")
+            for row in self.rows:
+                grid.add_row(*row)
+            yield grid
             return
         yield Text(", ".join(self.heads), "dim")
         for row in self.rows:
-            yield from _stack(row, options.max_width)
-
-    def _table(self) -> RenderableType:
-        grid = Grid(box=None, padding=(0, COLUMN_GAP, 0, 0), show_edge=False, header_style="dim")
-        for i, head in enumerate(self.heads):
-            grid.add_column(head, no_wrap=i < self.whole, overflow="fold")
-        for row in self.rows:
-            grid.add_row(*row)
-        return grid
+            # The second cell stands next to the first if it fits.
+            name, cells = row[0].copy(), [*row[1:]]
+            if cells and cell_len(name.plain + cells[0].plain) + COLUMN_GAP <= options.max_width:
+                name = Text.assemble(name, " " * COLUMN_GAP, cells.pop(0))
+            name.overflow = "fold"
+            yield name
+            yield from (Padding(cell, (0, 0, 0, 4)) for cell in cells if cell.plain)
 
 
 def columns(heads: Sequence[str], rows: Iterable[Sequence[str]], whole: int = 1) -> RenderableType:
     """Render rows under their heads; the first `whole` columns are never wrapped."""
     cells = [[Text(harmless(c), "bold" if not i else "") for i, c in enumerate(r)] for r in rows]
     return Columns(heads, cells, whole) if cells else Text()
-
-
-def _stack(row: Sequence[Text], width: int) -> Iterator[RenderableType]:
-    """Render one row as lines, with the second cell next to the first if it fits."""
-    name, cells = row[0].copy(), [*row[1:]]
-    if cells and cell_len(name.plain + cells[0].plain) + COLUMN_GAP <= width:
-        name = Text.assemble(name, " " * COLUMN_GAP, cells.pop(0))
-    name.overflow = "fold"
-    yield name
-    yield from (Padding(cell, (0, 0, 0, 4)) for cell in cells if cell.plain)
 
 
 def rule(entry: Rule) -> tuple[str, str, str, str]:
@@ -134,8 +129,29 @@ def run(trace: Trace, *, unmapped_only: bool = False) -> RenderableType:
     """Render the meaning of a run's keys, and unmapped keys with suggestions."""
     blocks: list[RenderableType] = []
     if not unmapped_only:
-        blocks += _key_tables(trace)
-        blocks += [_settings(trace)] if trace.settings else []
+        key_tables: list[RenderableType] = []
+        files: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+        for name, m in sorted(trace.measured.items()):
+            files.setdefault((m.where, m.framework), []).append((m.key, name, m.how))
+        for (source, framework), entries in files.items():
+            key_tables.append(
+                Text(harmless(f"{source or trace.name}, as {framework} names it"), "dim")
+            )
+            key_tables.append(columns(("key", "metric", "how"), entries, whole=2))
+        blocks += key_tables
+        blocks += (
+            [
+                columns(
+                    ("setting", "value"),
+                    [
+                        (key, number(v) if isinstance(v, float) else str(v))
+                        for key, v in trace.settings.items()
+                    ],
+                )
+            ]
+            if trace.settings
+            else []
+        )
         blocks += [_other_entries(trace)] if trace.histograms or trace.texts or trace.tables else []
     if trace.unmapped:
         rows = []
@@ -147,23 +163,6 @@ def run(trace: Trace, *, unmapped_only: bool = False) -> RenderableType:
     elif unmapped_only:
         blocks.append(Text("every key is mapped"))
     return Group(*(line for block in blocks for line in (block, Text()))) if blocks else Text()
-
-
-def _key_tables(trace: Trace) -> Iterator[RenderableType]:
-    """Yield a heading and a table of keys for each file."""
-    files: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
-    for name, m in sorted(trace.measured.items()):
-        files.setdefault((m.where, m.framework), []).append((m.key, name, m.how))
-    for (source, framework), rows in files.items():
-        yield Text(harmless(f"{source or trace.name}, as {framework} names it"), "dim")
-        yield columns(("key", "metric", "how"), rows, whole=2)
-
-
-def _settings(trace: Trace) -> RenderableType:
-    rows = [
-        (key, number(v) if isinstance(v, float) else str(v)) for key, v in trace.settings.items()
-    ]
-    return columns(("setting", "value"), rows)
 
 
 def _other_entries(trace: Trace) -> RenderableType:

@@ -1,12 +1,12 @@
 """Render the rules by kind, and the coverage of a run."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.diagnosis.coverage import Unlock, unlocks
+from rlvitals.diagnosis.coverage import unlocks
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import harmless, quantity
 from rlvitals.rules import CATALOGUE
@@ -39,17 +39,15 @@ def rules(profile: Profile | None = None) -> RenderableType:
     width = max(len(rule.name) for rule in applicable)
     blocks: list[RenderableType] = []
     for name, group in by_kind(applicable).items():
-        rows = [[Text(rule.name.ljust(width), "bold"), _describe(rule)] for rule in group]
+        rows = []
+        for rule in group:
+            text = Text(lists.rule(rule)[1])
+            for fact in (f"needs {needs(rule)}" if needs(rule) else "", profiles_text(rule)):
+                if fact:
+                    text.append(f"\n{fact}", "dim")
+            rows.append([Text(rule.name.ljust(width), "bold"), text])
         blocks += [lists.Columns((name, "sees"), rows, 1), Text()]
     return Group(*blocks, Text(quantity(len(applicable), "rule"), "dim"))
-
-
-def _describe(rule: Rule) -> Text:
-    text = Text(lists.rule(rule)[1])
-    for fact in (f"needs {needs(rule)}" if needs(rule) else "", profiles_text(rule)):
-        if fact:
-            text.append(f"\n{fact}", "dim")
-    return text
 
 
 def needs(rule: Rule) -> str:
@@ -94,9 +92,22 @@ def coverage(diagnosis: Diagnosis) -> RenderableType:
         Text(f"{len(able)} of {asked_count}: {', '.join(able) or 'none'}"),
     )
     more, blocked = unlocks(diagnosis.trace, diagnosis.undecided)
+    missing_metrics: list[Text] = []
+    for unlock in more:
+        names = " and ".join(phrases.to_know(diagnosis.trace, name) for name in unlock.names)
+        missing_metrics.append(
+            Text.assemble((harmless(names), "bold"), f": {', '.join(unlock.rules)}")
+        )
+    blocked_reasons: list[Text] = []
+    rule_names = {rule.name for rule, _ in blocked}
+    for reason, rules_ in phrases.undecided_rules(diagnosis).items():
+        if stuck := [name for name in rules_ if name in rule_names]:
+            blocked_reasons.append(
+                Text.assemble(harmless(reason), (f": {', '.join(stuck)}", "dim"))
+            )
     for label, cells in (
-        ("log", _missing_metrics(diagnosis, more)),
-        ("cannot judge", _blocked_reasons(diagnosis, blocked)),
+        ("log", missing_metrics),
+        ("cannot judge", blocked_reasons),
     ):
         for i, cell in enumerate(cells):
             table.add_row(Text("" if i else label, "yellow"), cell)
@@ -104,18 +115,3 @@ def coverage(diagnosis: Diagnosis) -> RenderableType:
         text = f"{len(excluded)} are for other kinds of training: {', '.join(excluded)}"
         table.add_row(Text("do not apply", "dim"), Text(text, "dim"))
     return Group(Text(harmless(phrases.headline(diagnosis)), "bold"), table)
-
-
-def _missing_metrics(diagnosis: Diagnosis, more: Sequence[Unlock]) -> Iterator[Text]:
-    for unlock in more:
-        names = " and ".join(phrases.to_know(diagnosis.trace, name) for name in unlock.names)
-        yield Text.assemble((harmless(names), "bold"), f": {', '.join(unlock.rules)}")
-
-
-def _blocked_reasons(
-    diagnosis: Diagnosis, blocked: Sequence[tuple[Rule, object]]
-) -> Iterator[Text]:
-    names = {rule.name for rule, _ in blocked}
-    for reason, rules_ in phrases.undecided_rules(diagnosis).items():
-        if stuck := [name for name in rules_ if name in names]:
-            yield Text.assemble(harmless(reason), (f": {', '.join(stuck)}", "dim"))

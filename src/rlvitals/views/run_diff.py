@@ -25,27 +25,28 @@ def report(diff: RunDiff, *, everything: bool = False) -> RenderableType:
     head = Group(Text(harmless(diff.sentence), "bold"), rows)
     blocks: list[RenderableType] = [head]
     if diff.changed:
-        blocks.append(_change_table(diff, max_rows))
+        table = _columns("differs", "", "A", "B")
+        for area in dict.fromkeys(change.area for change in diff.changed):
+            area_changes = [change for change in diff.changed if change.area == area]
+            area_rows = (
+                area_changes if area in {"setting", "seed", "code"} else area_changes[:max_rows]
+            )
+            for i, change in enumerate(area_rows):
+                values = (Text(_short(value) or "-") for value in (change.first, change.second))
+                table.add_row(Text("" if i else area, "dim"), Text(harmless(change.key)), *values)
+            if len(area_rows) < len(area_changes):
+                table.add_row(
+                    Text(),
+                    Text(f"and {len(area_changes) - len(area_rows)} more", "dim"),
+                    Text(),
+                    Text(),
+                )
+        blocks.append(table)
     if any(divergence.step is not None for divergence in diff.partings):
         blocks.append(_divergence_table(diff, max_rows))
     if details := _details(diff):
         blocks.append(details)
     return Group(*[item for block in blocks for item in (block, Text())][:-1])
-
-
-def _change_table(diff: RunDiff, max_rows: int) -> RenderableType:
-    table = _columns("differs", "", "A", "B")
-    for area in dict.fromkeys(change.area for change in diff.changed):
-        area_changes = [change for change in diff.changed if change.area == area]
-        rows = area_changes if area in {"setting", "seed", "code"} else area_changes[:max_rows]
-        for i, change in enumerate(rows):
-            values = (Text(_short(value) or "-") for value in (change.first, change.second))
-            table.add_row(Text("" if i else area, "dim"), Text(harmless(change.key)), *values)
-        if len(rows) < len(area_changes):
-            table.add_row(
-                Text(), Text(f"and {len(area_changes) - len(rows)} more", "dim"), Text(), Text()
-            )
-    return table
 
 
 def _short(text: str) -> str:

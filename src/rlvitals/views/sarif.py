@@ -23,7 +23,15 @@ def document(runs: Sequence[tuple[str, Path, Diagnosis | VitalsError]], version:
             problems.append({"level": "error", "message": {"text": harmless(str(result))}})
             continue
         for case in result.every:
-            rules.setdefault(case.rule.name, _rule(case))
+            doc = case.rule.doc.strip().splitlines()
+            rules.setdefault(
+                case.rule.name,
+                {
+                    "id": case.rule.name,
+                    "shortDescription": {"text": doc[0] if doc else case.rule.name},
+                    "help": {"text": f"rlvitals explain {case.rule.name}"},
+                },
+            )
             results.append(_result(case, name, root, result))
     driver: dict[str, Json] = {"name": "rlvitals", "version": version, "rules": [*rules.values()]}
     invocation: Json = {
@@ -37,15 +45,6 @@ def document(runs: Sequence[tuple[str, Path, Diagnosis | VitalsError]], version:
             "runs": [{"tool": {"driver": driver}, "invocations": [invocation], "results": results}],
         }
     )
-
-
-def _rule(case: Case) -> Json:
-    doc = case.rule.doc.strip().splitlines()
-    return {
-        "id": case.rule.name,
-        "shortDescription": {"text": doc[0] if doc else case.rule.name},
-        "help": {"text": f"rlvitals explain {case.rule.name}"},
-    }
 
 
 def _result(case: Case, name: str, root: Path, diagnosis: Diagnosis) -> Json:

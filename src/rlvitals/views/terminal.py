@@ -144,7 +144,16 @@ def _coverage_rows(diagnosis: Diagnosis, *, verbose: bool) -> RenderableType:
         names = ", ".join(sorted(rule.name for rule in diagnosis.clear))
         rows.add_row(Text("clear", "dim"), Text(names))
     if verbose:
-        _add_undecided_rows(rows, diagnosis)
+        for i, (reason, waiting) in enumerate(phrases.undecided_rules(diagnosis).items()):
+            names_text = (
+                ", ".join(waiting)
+                if len(waiting) <= 12  # more are counted
+                else f"{quantity(len(waiting), 'rule')} (named by `rlvitals rules --coverage PATH`)"
+            )
+            cell = Text.assemble(harmless(reason), (f": {names_text}", "dim"))
+            rows.add_row(Text("" if i else "cannot judge", "dim"), cell)
+        if unknown := phrases.unknown_settings(diagnosis):
+            rows.add_row(Text("not known", "dim"), Text(f"settings of this run: {unknown}"))
     elif diagnosis.undecided:
         count = quantity(len(diagnosis.undecided), "rule")
         text = f"{count}: -v prints what is missing"
@@ -152,20 +161,6 @@ def _coverage_rows(diagnosis: Diagnosis, *, verbose: bool) -> RenderableType:
     if unmapped := phrases.unmapped_text(trace):
         rows.add_row(Text("not mapped", "dim"), Text(harmless(unmapped)))
     return rows
-
-
-def _add_undecided_rows(rows: Table, diagnosis: Diagnosis) -> None:
-    """Add a row for each reason why rules could not judge, and one for missing settings."""
-    for i, (reason, waiting) in enumerate(phrases.undecided_rules(diagnosis).items()):
-        names_text = (
-            ", ".join(waiting)
-            if len(waiting) <= 12  # more are counted
-            else f"{quantity(len(waiting), 'rule')} (named by `rlvitals rules --coverage PATH`)"
-        )
-        text = Text.assemble(harmless(reason), (f": {names_text}", "dim"))
-        rows.add_row(Text("" if i else "cannot judge", "dim"), text)
-    if unknown := phrases.unknown_settings(diagnosis):
-        rows.add_row(Text("not known", "dim"), Text(f"settings of this run: {unknown}"))
 
 
 def _add_context_rows(rows: Table, diagnosis: Diagnosis, *, verbose: bool) -> None:

@@ -1,6 +1,6 @@
 """Write the triage of many runs as one page that opens anywhere."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rlvitals.errors import quantity
 from rlvitals.views.report.html import wrap_page
@@ -17,25 +17,28 @@ def document(rows: Sequence[TriageRow], now_s: float) -> str:
             *(el("th", text, scope="col") for text in ("verdict", "took", "lost", "run", "why")),
         ),
     )
-    table = el("table", head, el("tbody", *_table_rows(rows)), class_="runs")
-    name = f"Triage of {quantity(len(rows), 'run')}"
-    blocks = (el("h1", name), el("p", sentence(rows)), el("div", table, class_="wide"))
-    return wrap_page(name, blocks, now_s)
-
-
-def _table_rows(rows: Sequence[TriageRow]) -> Iterator[Html]:
+    table_rows: list[Html] = []
     heads = group_heads(rows)
     for number, row in enumerate(rows):
         if number in heads:
             hours, name, counts = head_cells(heads[number])
             cells = (el("strong", "group"), hours, "", el("strong", name), counts)
-            yield el("tr", *(el("td", cell) for cell in cells))
+            table_rows.append(el("tr", *(el("td", cell) for cell in cells)))
         colour = "red" if row.broken else "dim" if row.verdict == "unknown" else "green"
         cause = (el("code", row.cause), Html(" ")) if row.cause else ()
-        yield el(
-            "tr",
-            el("td", el("span", row.verdict, class_=f"verdict {colour}")),
-            *(el("td", duration(hours), class_="number") for hours in (row.hours, row.hours_lost)),
-            el("td", breakable(row.run)),
-            el("td", join(*cause, row.reason)),
+        table_rows.append(
+            el(
+                "tr",
+                el("td", el("span", row.verdict, class_=f"verdict {colour}")),
+                *(
+                    el("td", duration(hours), class_="number")
+                    for hours in (row.hours, row.hours_lost)
+                ),
+                el("td", breakable(row.run)),
+                el("td", join(*cause, row.reason)),
+            )
         )
+    table = el("table", head, el("tbody", *table_rows), class_="runs")
+    name = f"Triage of {quantity(len(rows), 'run')}"
+    blocks = (el("h1", name), el("p", sentence(rows)), el("div", table, class_="wide"))
+    return wrap_page(name, blocks, now_s)

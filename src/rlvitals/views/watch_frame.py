@@ -53,7 +53,12 @@ def frame(runs: Sequence[WatchedRun], selected: int, columns: int, rows: int, he
         if number == selected:
             line.stylize("reverse")
         lines.append(line)
-    lines.append(_rule(first, len(runs) - first - list_rows, columns))
+    # The rule below the list counts the runs that the list has no room for.
+    below = len(runs) - first - list_rows
+    counts = [f"{count:,} more {side}" for count, side in ((first, "above"), (below, "below"))
+              if count]  # fmt: skip
+    start = f"── {', '.join(counts)} " if counts else ""
+    lines.append(Text(start.ljust(columns, "─"), "dim"))
     if runs:
         run = runs[min(selected, len(runs) - 1)]
         lines += _details(run, columns, rows - len(lines) - 1)
@@ -61,14 +66,6 @@ def frame(runs: Sequence[WatchedRun], selected: int, columns: int, rows: int, he
     return Text("\n").join(
         (*lines[: rows - 1], Text(_cut("up/down: run · q: quit", columns), "dim"))
     )
-
-
-def _rule(above: int, below: int, columns: int) -> Text:
-    """Return the rule below the list, which counts the runs that the list has no room for."""
-    counts = [f"{count:,} more {side}" for count, side in ((above, "above"), (below, "below"))
-              if count]  # fmt: skip
-    start = f"── {', '.join(counts)} " if counts else ""
-    return Text(start.ljust(columns, "─"), "dim")
 
 
 def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
@@ -104,20 +101,19 @@ def _details(run: WatchedRun, columns: int, rows: int) -> list[Text]:
         text = f" {_middle_cut(run.name, columns - 24)}: {run.absence}"
         return [Text(_cut(text, columns), "dim")]
     console = [Text(_cut(f" {harmless(text)}", columns), "dim") for text in run.console[-3:]]
-    lines = [*_verdict_lines(run.diagnosis, columns), *_finding_lines(run.diagnosis, columns)]
-    lines += _curve_lines(run.diagnosis.trace, columns, rows - len(lines) - len(console))
-    return [*lines, *([Text()] * (rows - len(lines) - len(console))), *console]
-
-
-def _verdict_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
-    verdict = diagnosis.verdict
+    verdict = run.diagnosis.verdict
     badge = verdict.word.value.upper()
     room = MAX_VERDICT_ROWS * (columns - 2) - len(badge) - 1
-    text = Text.assemble(
+    sentence = Text.assemble(
         (badge, f"bold {phrases.VERDICT_COLOURS[verdict.word]}"), f" {_cut(verdict.why, room)}"
     )
-    lines = text.wrap(Console(), columns - 2)[:MAX_VERDICT_ROWS]
-    return [Text.assemble(" ", line) for line in lines]
+    verdict_lines = sentence.wrap(Console(), columns - 2)[:MAX_VERDICT_ROWS]
+    lines = [
+        *[Text.assemble(" ", line) for line in verdict_lines],
+        *_finding_lines(run.diagnosis, columns),
+    ]
+    lines += _curve_lines(run.diagnosis.trace, columns, rows - len(lines) - len(console))
+    return [*lines, *([Text()] * (rows - len(lines) - len(console))), *console]
 
 
 def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:

@@ -103,7 +103,14 @@ def _begin(
         "disabled": mode in DISABLED_MODES,
         "resumed": False,
     }
-    folder = _folder(root / "runs", facts["id"], run_id, name)
+    runs = root / "runs"
+    requested_id = facts["id"]
+    if requested_id:
+        safe = re.sub(r"[^\w.-]+", "_", requested_id)
+        folder = next(iter(sorted(runs.glob(f"*-{safe}"))), runs / safe)
+    else:
+        plain = re.sub(r"[^\w.-]+", "_", name)
+        folder = runs / (run_id if name == run_id else f"{plain}-{run_id}")
     if mode in DISABLED_MODES:
         return Run(NullRun(folder, name, config), run_facts)
     run_facts["resumed"] = folder.exists()
@@ -128,15 +135,6 @@ def _setting(options: Mapping[str, Any], name: str) -> Any:
     """Return one of `init(settings=...)`: a mapping, or a `Settings`."""
     settings = options.get("settings")
     return settings.get(name) if isinstance(settings, Mapping) else getattr(settings, name, None)
-
-
-def _folder(root: Path, requested_id: str, run_id: str, name: str) -> Path:
-    """Find the folder of an id that is asked for again; else name a new one."""
-    if requested_id:
-        safe = re.sub(r"[^\w.-]+", "_", requested_id)
-        return next(iter(sorted(root.glob(f"*-{safe}"))), root / safe)
-    plain = re.sub(r"[^\w.-]+", "_", name)
-    return root / (run_id if name == run_id else f"{plain}-{run_id}")
 
 
 def open_run() -> Run | None:

@@ -13,21 +13,17 @@ HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent.parent
 
 
-def _load_package() -> None:
-    """Make `import rlvitals` work without adding its environment to `sys.path`."""
-    file = PACKAGE / "__init__.py"
-    spec = util.spec_from_file_location("rlvitals", file, submodule_search_locations=[str(PACKAGE)])
-    if spec is None or spec.loader is None:
-        return
-    package = util.module_from_spec(spec)
-    sys.modules["rlvitals"] = package
-    spec.loader.exec_module(package)
-
-
 def _install() -> None:
     try:
         if util.find_spec("rlvitals") is None:
-            _load_package()
+            file = PACKAGE / "__init__.py"
+            spec = util.spec_from_file_location(
+                "rlvitals", file, submodule_search_locations=[str(PACKAGE)]
+            )
+            if spec is not None and spec.loader is not None:
+                package = util.module_from_spec(spec)
+                sys.modules["rlvitals"] = package
+                spec.loader.exec_module(package)
         from rlvitals.capture import imports  # noqa: PLC0415 - found by now
 
         imports.install()

@@ -9,10 +9,6 @@ from rlvitals.capture import calls, imports
 from rlvitals.capture.run_folders import SHARED_TRACKER, Source, join
 from rlvitals.integrations.torch_tensorboard import SummaryWriter
 
-WRITER_MODULES = tuple(
-    name for name, follower in imports.TRACKERS.items() if follower.endswith(".writer_calls")
-)
-
 _mirrors: WeakKeyDictionary[Any, SummaryWriter] = WeakKeyDictionary()  # by the program's writer
 
 
@@ -41,8 +37,9 @@ def follow_writers() -> None:
     """Follow the writers that are imported, and those that will be."""
     if not any(isinstance(finder, imports.Following) for finder in sys.meta_path):
         sys.meta_path.insert(0, imports.Following())
-    for name in WRITER_MODULES:
-        if (module := sys.modules.get(name)) is not None:
+    for name, follower in imports.TRACKERS.items():
+        module = sys.modules.get(name) if follower.endswith(".writer_calls") else None
+        if module is not None:
             follow(module)
 
 

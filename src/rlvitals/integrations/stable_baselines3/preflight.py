@@ -131,18 +131,18 @@ class Preflight(BaseCallback):
                 yield name, p
 
     def _check_env(self) -> Outcome:
-        env = self.make_env() if self.make_env else gym.make(self._find_env_id())
+        if self.make_env:
+            env = self.make_env()
+        else:
+            name = hyperparameters.env_id(self.training_env)
+            if name not in gym.registry:
+                raise LookupError(f"{name or 'the environment'} is not registered: give make_env")
+            env = gym.make(name)
         try:
             (check,) = environments.check_environment(env)
             return check.outcome
         finally:
             env.close()
-
-    def _find_env_id(self) -> str:
-        name = hyperparameters.env_id(self.training_env)
-        if name not in gym.registry:
-            raise LookupError(f"{name or 'the environment'} is not registered: give make_env")
-        return name
 
     def _off_policy(self) -> Iterator[Check]:
         rollout = rollouts.of_replay(self.model.replay_buffer, self.position)  # type: ignore[attr-defined] # off-policy

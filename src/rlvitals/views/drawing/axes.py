@@ -34,16 +34,16 @@ class Short(Formatter):
         if largest > 1e3 * smallest:
             return [short(v, 1) for v in values]
         min_distance = min((b - a for a, b in pairwise(finite) if b > a), default=largest)
+        # the fewest digits that are accurate relative to the ticks' distance
         digits = next(
-            (d for d in range(1, MAX_TICK_DIGITS) if _exact(finite, d, min_distance)),
+            (
+                d
+                for d in range(1, MAX_TICK_DIGITS)
+                if all(abs(float(f"{v:.{d - 1}e}") - v) <= 1e-3 * min_distance for v in finite)
+            ),
             MAX_TICK_DIGITS,
         )
         return [short(v, digits, largest) for v in values]
-
-
-def _exact(values: Sequence[float], digits: int, distance: float) -> bool:
-    """Return whether `digits` digits are accurate relative to the ticks' distance."""
-    return all(abs(float(f"{v:.{digits - 1}e}") - v) <= 1e-3 * distance for v in values)
 
 
 def short(value: float, digits: int, largest: float | None = None) -> str:

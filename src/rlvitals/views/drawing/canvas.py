@@ -72,7 +72,16 @@ def draw(picture: Picture, theme: Theme, dpi: int) -> Figure:
     """Return a picture as a matplotlib figure."""
     page = layout(picture)
     figure = Figure(figsize=(page.width, page.height), dpi=dpi, facecolor=theme.paper)
-    _head(figure, picture, theme, page)
+    left_share = Inches.LEFT / page.width
+    inches = page.width - Inches.LEFT - Inches.RIGHT
+    figure.text(
+        left_share, 1 - 0.42 / page.height, picture.title,
+        size=FONT_SIZES["title"], weight="bold", color=theme.ink,
+    )  # fmt: skip
+    figure.text(
+        left_share, 1 - 0.68 / page.height, cut(picture.about, inches, FONT_SIZES["about"]),
+        size=FONT_SIZES["about"], color=theme.dim,
+    )  # fmt: skip
     smoothed = False
     below = [panel.kind is Kind.ACROSS for panel in picture.panels[page.columns :]]
     lowest = [*below, *[True] * page.columns]  # panels at the bottom of a column label the x-axis
@@ -129,19 +138,6 @@ def layout(picture: Picture) -> Layout:
         height_needed = max(panels.words_tall(panel, chart, several=several) for panel in last_row)
         height -= max(tall - height_needed, 0.0)
     return Layout(width_in, height, chart, tall, columns, rows, legend, runs_per_row)
-
-
-def _head(figure: Figure, picture: Picture, theme: Theme, page: Layout) -> None:
-    left_share = Inches.LEFT / page.width
-    inches = page.width - Inches.LEFT - Inches.RIGHT
-    figure.text(
-        left_share, 1 - 0.42 / page.height, picture.title,
-        size=FONT_SIZES["title"], weight="bold", color=theme.ink,
-    )  # fmt: skip
-    figure.text(
-        left_share, 1 - 0.68 / page.height, cut(picture.about, inches, FONT_SIZES["about"]),
-        size=FONT_SIZES["about"], color=theme.dim,
-    )  # fmt: skip
 
 
 def _foot(figure: Figure, picture: Picture, theme: Theme, page: Layout, *, smoothed: bool) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rlvitals.views import json_view
 from rlvitals.views.drawing.curves import Curve, curves, scale
 from rlvitals.views.drawing.themes import THEMES
-from rlvitals.views.figures.figure import Across, Kind, Panel, Picture
+from rlvitals.views.figures.figure import Across, Kind, Picture
 
 
 def write(picture: Picture, path: Path, theme: str, dpi: int) -> None:
@@ -24,6 +24,26 @@ def write(picture: Picture, path: Path, theme: str, dpi: int) -> None:
 
 def numbers(picture: Picture, width: int = 1000) -> str:
     """Return the points of a picture visible in `width` pixel columns, as JSON."""
+    panels = []
+    for panel in picture.panels:
+        drawn_curves = curves(panel, width, picture.first, picture.last)
+        members = {
+            "unit": panel.unit,
+            "kind": "" if panel.kind is Kind.LINES else panel.kind.value,
+            "scale": scale(panel, drawn_curves)[0] if panel.lines else "",
+            "absent": panel.absent,
+            "limits": panel.limits,
+            "marks": panel.marks,
+            "stretches": panel.stretches,
+            "words": [words.text for words in panel.words],
+            "curves": [_curve(curve) for curve in drawn_curves],
+            "across": [_across(curve) for curve in panel.across],
+            "x": panel.x_label,
+            "said": panel.said.text if panel.said is not None else "",
+        }
+        panels.append(
+            {"title": panel.title, **{name: value for name, value in members.items() if value}}
+        )
     document = json_view.document(
         {
             "name": picture.name,
@@ -32,7 +52,7 @@ def numbers(picture: Picture, width: int = 1000) -> str:
             "runs": picture.runs,
             "x": {"label": picture.x_label, "first": picture.first, "last": picture.last},
             "seams": picture.seams,
-            "panels": [_panel(panel, picture, width) for panel in picture.panels],
+            "panels": panels,
         }
     )
     # Lists of numbers are printed on one line.
@@ -41,25 +61,6 @@ def numbers(picture: Picture, width: int = 1000) -> str:
         lambda match: f"[{' '.join(match[1].split())}]",
         document,
     )
-
-
-def _panel(panel: Panel, picture: Picture, width: int) -> dict[str, object]:
-    drawn_curves = curves(panel, width, picture.first, picture.last)
-    members = {
-        "unit": panel.unit,
-        "kind": "" if panel.kind is Kind.LINES else panel.kind.value,
-        "scale": scale(panel, drawn_curves)[0] if panel.lines else "",
-        "absent": panel.absent,
-        "limits": panel.limits,
-        "marks": panel.marks,
-        "stretches": panel.stretches,
-        "words": [words.text for words in panel.words],
-        "curves": [_curve(curve) for curve in drawn_curves],
-        "across": [_across(curve) for curve in panel.across],
-        "x": panel.x_label,
-        "said": panel.said.text if panel.said is not None else "",
-    }
-    return {"title": panel.title, **{name: value for name, value in members.items() if value}}
 
 
 def _curve(curve: Curve) -> dict[str, object]:

@@ -29,25 +29,32 @@ MAX_DASHBOARD_RUNS = 8  # with a line each
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     """Return a row of panels each for outcome, health and speed."""
+    # Without a success rate, the accuracy of a language model's answers.
+    panel = first_of(subjects, *SUCCESS_SHARES, title="Success rate", low=0.0, high=1.0)
+    if panel.lines:
+        success = panel
+    else:
+        lines = tuple(
+            Line(label(answer[0]), answer[0], subject.trace[answer[0]], run)
+            for run, subject in enumerate(subjects)
+            if subject.trace.profile in kinds.LANGUAGE
+            and (answer := answers(subject.trace)) is not None
+        )
+        success = annotate(subjects, replace(panel, lines=lines, absent=""), ()) if lines else panel
     return (
-        _success(subjects),
+        success,
         first_of(subjects, *DASHBOARD_RETURNS, title="Return"),
         Panel("Verdict", kind=Kind.WORDS, words=tuple(_verdict(subjects))),
         first_of(subjects, *ENTROPY_METRICS, title="Entropy", linear=True),
         first_of(subjects, *KL_METRICS, *REFERENCE_KLS, title="KL"),
-        _critic(subjects),
+        first_of(subjects, *SAMPLES, title="Samples kept")
+        if all(subject.trace.profile in kinds.THRESHOLD_FILTERED for subject in subjects)
+        else first_of(subjects, *VALUE_LOSSES, title="Value loss"),
         speed(subjects, DASHBOARD_SPEEDS[0]),
         speed(subjects, DASHBOARD_SPEEDS[1]),
         Panel("Findings", kind=Kind.WORDS, words=tuple(_findings(subjects))),
         *_of_models(subjects),
     )
-
-
-def _critic(subjects: Sequence[Subject]) -> Panel:
-    """Return the critic's loss, or the share of selected samples if completions are filtered."""
-    if all(subject.trace.profile in kinds.THRESHOLD_FILTERED for subject in subjects):
-        return first_of(subjects, *SAMPLES, title="Samples kept")
-    return first_of(subjects, *VALUE_LOSSES, title="Value loss")
 
 
 def _of_models(subjects: Sequence[Subject]) -> Sequence[Panel]:
@@ -62,20 +69,6 @@ def _of_models(subjects: Sequence[Subject]) -> Sequence[Panel]:
         first_of(subjects, optimiser.GRAD_NORM, title="Gradient norm"),
     )
     return tuple(panel for panel in candidates if panel.lines)
-
-
-def _success(subjects: Sequence[Subject]) -> Panel:
-    """Return the success rate, or the accuracy of a language model's answers."""
-    panel = first_of(subjects, *SUCCESS_SHARES, title="Success rate", low=0.0, high=1.0)
-    if panel.lines:
-        return panel
-    lines = tuple(
-        Line(label(answer[0]), answer[0], subject.trace[answer[0]], run)
-        for run, subject in enumerate(subjects)
-        if subject.trace.profile in kinds.LANGUAGE
-        and (answer := answers(subject.trace)) is not None
-    )
-    return annotate(subjects, replace(panel, lines=lines, absent=""), ()) if lines else panel
 
 
 def _verdict(subjects: Sequence[Subject]) -> Sequence[Words]:

@@ -18,11 +18,6 @@ from rlvitals.views.figures.figure import Figure, Kind, Line, Panel, Subject
 from rlvitals.views.figures.panels import annotate, natural
 
 QUANTILE_LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-COMPARISON_QUANTILES = (
-    (3, 0, "median"),
-    (1, 1, "5 %, 95 %"),
-    (5, 1, "5 %, 95 %"),
-)  # index, part and label for several runs
 DISTRIBUTION_METRICS = (  # in the order of the panels, before other distributions
     (reward.DISTRIBUTION, "Rewards"),
     (policy.ADVANTAGE_DISTRIBUTION, "Advantages"),
@@ -139,8 +134,8 @@ def _panel(subjects: Sequence[Subject], name: str, run_spreads: Sequence[Spread 
 def quantile_lines(spread: Spread, metric: str, run: int, *, several: bool) -> Iterator[Line]:
     """Yield the quantiles of a run's distribution; of several runs the median, 5 % and 95 %."""
     quantile_names = ("lowest", "5 %", "25 %", "median", "75 %", "95 %", "highest")
-    curves = (
-        COMPARISON_QUANTILES
+    curves = (  # index, part and label
+        [(3, 0, "median"), (1, 1, "5 %, 95 %"), (5, 1, "5 %, 95 %")]
         if several
         else [(column, 0, label) for column, label in enumerate(quantile_names)]
     )

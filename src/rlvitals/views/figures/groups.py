@@ -18,33 +18,26 @@ Row = tuple[str, Column, Column, Column, Column]  # name, x, values, lower and u
 def pictures(comparison: Comparison, courses: Sequence[LearningCurve]) -> tuple[Picture, ...]:
     """Return the performance profile and the sample efficiency, or time efficiency."""
     name = "time_efficiency" if comparison.axis == "time" else "sample_efficiency"
-    panels = [*_scores(comparison, courses), _level_panel(comparison, courses)]
+    rows = [(c.group, c.place, c.held, c.held_low, c.held_high) for c in courses]
+    level = "their task's level"
+    if len(comparison.tasks) <= 1:
+        level = f"{label(comparison.metric)} {phrases.number(comparison.tasks[0].level)}"
+    panels = [
+        *_scores(comparison, courses),
+        _shares(f"Runs that have come to hold {level}", rows, _axis_label(comparison)),
+    ]
+    rows = [(c.group, c.level, c.better, c.better_low, c.better_high) for c in courses]
+    one_task = len(comparison.tasks) == 1
+    score = label(comparison.metric) if one_task else "score, each task on its own scale"
     return (
         _picture(
             comparison,
             "performance_profile",
             "Performance profile",
-            [_profile(comparison, courses)],
+            [_shares("Runs that do better", rows, score)],
         ),
         _picture(comparison, name, name.replace("_", " ").capitalize(), panels),
     )
-
-
-def _profile(comparison: Comparison, courses: Sequence[LearningCurve]) -> Panel:
-    """Return the share of runs above each score."""
-    rows = [(c.group, c.level, c.better, c.better_low, c.better_high) for c in courses]
-    one_task = len(comparison.tasks) == 1
-    score = label(comparison.metric) if one_task else "score, each task on its own scale"
-    return _shares("Runs that do better", rows, score)
-
-
-def _level_panel(comparison: Comparison, courses: Sequence[LearningCurve]) -> Panel:
-    """Return the share of runs that hold the level, over steps or time."""
-    rows = [(c.group, c.place, c.held, c.held_low, c.held_high) for c in courses]
-    level = "their task's level"
-    if len(comparison.tasks) <= 1:
-        level = f"{label(comparison.metric)} {phrases.number(comparison.tasks[0].level)}"
-    return _shares(f"Runs that have come to hold {level}", rows, _axis_label(comparison))
 
 
 def _scores(comparison: Comparison, courses: Sequence[LearningCurve]) -> list[Panel]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvitals import metrics
-from rlvitals.diagnosis.key_metrics import KEY_METRIC_SPECS, Crucial, Value, crucial
+from rlvitals.diagnosis.key_metrics import KEY_METRIC_SPECS, Crucial, crucial
 from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.views import phrases
 from rlvitals.views.figures.figure import Figure, Kind, Limit, Line, Panel, Subject, Words
@@ -19,10 +19,33 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     titles = dict.fromkeys(
         value.title for run_values in by_run for value in run_values.values if value.key
     )
-    charts = [
-        _panel(subjects, title, [_find_value(run_values.values, title) for run_values in by_run])
-        for title in titles
-    ]
+    charts = []
+    for title in titles:
+        values = [
+            next((value for value in run_values.values if value.title == title), None)
+            for run_values in by_run
+        ]
+        lines = tuple(
+            Line(title, value.metric, subject.trace[value.metric], run)
+            for run, (value, subject) in enumerate(zip(values, subjects, strict=True))
+            if value is not None and value.key
+        )
+        first = next(value for value in values if value is not None and value.key)
+        metric = metrics.find(first.metric)
+        unit = "" if metric is None else metric.unit
+        panel = annotate(subjects, Panel(title, unit, lines), ())
+        if len(subjects) <= 1:
+            signs = {"good": "✓", "bad": "✗", "neutral": "·", "unknown": "?"}
+            sentence = Words(
+                f"{signs[first.sign]} {first.why}", phrases.SIGN_COLOURS[first.sign] or "ink"
+            )
+            limits = tuple(
+                Limit(bound.value, f"{bound.origin} {phrases.number(bound.value)}")
+                for bound in (first.low, first.high)
+                if bound is not None and np.isfinite(bound.value)
+            )
+            panel = replace(panel, limits=limits, said=sentence)
+        charts.append(panel)
     if len(subjects) == 1 and (words := tuple(_besides(by_run[0]))):
         charts.append(Panel("Besides", kind=Kind.WORDS, words=words))
     return tuple(charts)
@@ -45,32 +68,6 @@ def _besides(key_metrics: Crucial) -> Iterator[Words]:
     ]
     if absent:
         yield Words(f"Not logged: {', '.join(absent)}", "dim")
-
-
-def _find_value(values: Sequence[Value], title: str) -> Value | None:
-    return next((value for value in values if value.title == title), None)
-
-
-def _panel(subjects: Sequence[Subject], title: str, values: Sequence[Value | None]) -> Panel:
-    lines = tuple(
-        Line(title, value.metric, subject.trace[value.metric], run)
-        for run, (value, subject) in enumerate(zip(values, subjects, strict=True))
-        if value is not None and value.key
-    )
-    first = next(value for value in values if value is not None and value.key)
-    metric = metrics.find(first.metric)
-    unit = "" if metric is None else metric.unit
-    panel = annotate(subjects, Panel(title, unit, lines), ())
-    if len(subjects) > 1:
-        return panel
-    signs = {"good": "✓", "bad": "✗", "neutral": "·", "unknown": "?"}
-    words = Words(f"{signs[first.sign]} {first.why}", phrases.SIGN_COLOURS[first.sign] or "ink")
-    limits = tuple(
-        Limit(bound.value, f"{bound.origin} {phrases.number(bound.value)}")
-        for bound in (first.low, first.high)
-        if bound is not None and np.isfinite(bound.value)
-    )
-    return replace(panel, limits=limits, said=words)
 
 
 FIGURE = Figure(

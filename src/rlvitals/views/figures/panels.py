@@ -1,6 +1,6 @@
 """Build panels from metrics of runs, and pictures from figures."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import isfinite
@@ -150,24 +150,29 @@ def annotate(subjects: Sequence[Subject], panel: Panel, metrics: Sequence[Metric
     """Add limits and findings to a panel, or a message if nothing is logged."""
     if not panel.lines:
         return replace(panel, absent="not logged")
-    return replace(
-        panel,
-        limits=(*panel.limits, *_limits(subjects, panel.lines, metrics)),
-        marks=tuple(_marks(subjects, panel.lines)),
-    )
-
-
-def _limits(
-    subjects: Sequence[Subject], lines: Sequence[Line], metrics: Sequence[Metric]
-) -> Iterable[Limit]:
-    """Yield the limits set by the runs' own settings, if all runs agree."""
+    limits: list[Limit] = []  # those on which the settings of all runs agree
     for metric in metrics:
-        traces = [subjects[line.run].trace for line in lines if line.metric == metric.name]
+        traces = [subjects[line.run].trace for line in panel.lines if line.metric == metric.name]
         for side in (Band.ceiling, Band.floor):
             bounds = {_set_by_run(side(metric.band(trace.profile), trace)) for trace in traces}
             if len(bounds) == 1 and (bound := bounds.pop()) is not None:
                 origin = bound.origin.removeprefix(RUN_ORIGIN)
-                yield Limit(bound.value, f"{origin} {phrases.number(bound.value)}")
+                limits.append(Limit(bound.value, f"{origin} {phrases.number(bound.value)}"))
+    marks: list[Mark] = []
+    curves = {(line.run, line.metric) for line in panel.lines}
+    findings = [
+        (run, case.rule.name, case.finding)
+        for run, subject in enumerate(subjects)
+        for case in subject.found.every
+        if (run, case.finding.metric) in curves
+    ]
+    for run, name, finding in sorted(findings, key=lambda each: -each[2].severity):
+        marks.append(Mark(finding.began, finding.ended, name, finding.severity, run))
+    return replace(
+        panel,
+        limits=(*panel.limits, *limits),
+        marks=tuple(marks),
+    )
 
 
 def _set_by_run(bound: Bound | None) -> Bound | None:
@@ -185,19 +190,6 @@ def healthy_band(name: str, trace: Trace) -> list[float | None] | None:
         for bound in (band.floor(trace), band.ceiling(trace))
     ]
     return ends if any(end is not None for end in ends) else None
-
-
-def _marks(subjects: Sequence[Subject], lines: Sequence[Line]) -> Iterable[Mark]:
-    """Yield the steps of findings about these curves, the most severe first."""
-    curves = {(line.run, line.metric) for line in lines}
-    findings = [
-        (run, case.rule.name, case.finding)
-        for run, subject in enumerate(subjects)
-        for case in subject.found.every
-        if (run, case.finding.metric) in curves
-    ]
-    for run, name, finding in sorted(findings, key=lambda each: -each[2].severity):
-        yield Mark(finding.began, finding.ended, name, finding.severity, run)
 
 
 def stretches(series: Series, run: int = 0) -> tuple[Stretch, ...]:

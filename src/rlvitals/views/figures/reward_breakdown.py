@@ -15,7 +15,22 @@ REWARD_METRICS = (reward.COMPONENT, reward.ABSOLUTE, reward.DELTA)
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     """Return one run's components in one panel, several runs' in one each, and the total."""
-    components = _components(subjects)
+    member_lines = [*members(subjects, reward.COMPONENT)]
+    for metric, label in ((reward.ABSOLUTE, "absolute score"), (reward.DELTA, "delta score")):
+        member_lines += [
+            Line(label, metric.name, series, run)
+            for run, subject in enumerate(subjects)
+            if (series := subject.trace.get(metric.name)) is not None
+        ]
+    groups: dict[str, list[Line]] = {}
+    for line in member_lines:
+        groups.setdefault(line.label, []).append(line)
+    size = {name: max(_size(line) for line in group) for name, group in groups.items()}
+    largest = sorted((name for name in groups if size[name] > 0), key=lambda name: -size[name])[:10]
+    components = [
+        (name, [replace(line, part=index if len(subjects) == 1 else 0) for line in groups[name]])
+        for index, name in enumerate(largest)
+    ]
     total = first_of(subjects, *MEAN_REWARDS, title="The whole reward")
     if len(subjects) == 1:
         lines = tuple(line for _, group in components for line in group)
@@ -26,26 +41,6 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
             for name, group in components
         ]
     return tuple(panel for panel in (*drawings, total) if panel.lines)
-
-
-def _components(subjects: Sequence[Subject]) -> list[tuple[str, list[Line]]]:
-    """Return the curves of each nonzero component, the largest and most variable first."""
-    lines = [*members(subjects, reward.COMPONENT)]
-    for metric, label in ((reward.ABSOLUTE, "absolute score"), (reward.DELTA, "delta score")):
-        lines += [
-            Line(label, metric.name, series, run)
-            for run, subject in enumerate(subjects)
-            if (series := subject.trace.get(metric.name)) is not None
-        ]
-    groups: dict[str, list[Line]] = {}
-    for line in lines:
-        groups.setdefault(line.label, []).append(line)
-    size = {name: max(_size(line) for line in group) for name, group in groups.items()}
-    largest = sorted((name for name in groups if size[name] > 0), key=lambda name: -size[name])[:10]
-    return [
-        (name, [replace(line, part=index if len(subjects) == 1 else 0) for line in groups[name]])
-        for index, name in enumerate(largest)
-    ]
 
 
 def _size(line: Line) -> float:

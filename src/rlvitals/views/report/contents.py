@@ -10,7 +10,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.root_cause import Case
 from rlvitals.diagnosis.status import Change
 from rlvitals.rules.rule import Finding
-from rlvitals.types import Series, Trace
+from rlvitals.types import Series
 from rlvitals.views import phrases
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.figures import figure, rank_bands
@@ -40,6 +40,14 @@ def page(subject: Subject, number: int) -> Page:
     diagnosis = subject.summary.found
     drawer = _Drawer(figure.Subject(subject.summary.name, diagnosis), number)
     outcome = drawer.metric(subject.summary.outcome.metric, TALL_CHART_PIXELS)
+    unmapped = subject.others
+    unmapped_measures: list[tuple[str, tuple[Measure, ...]]] = []
+    keys = sorted(unmapped, key=natural)[:MAX_UNMAPPED_CHARTS]
+    logged = "not a known name; --map KEY=METRIC assigns one"
+    measures = tuple(Measure(key, drawer.key_chart(key, unmapped[key]), logged, "") for key in keys)
+    if measures:
+        cut = f": {MAX_UNMAPPED_CHARTS} of {len(unmapped)}" if len(keys) < len(unmapped) else ""
+        unmapped_measures.append((f"Unknown names: shown, not judged{cut}", measures))
     return Page(
         name=subject.summary.name,
         trace=diagnosis.trace,
@@ -55,7 +63,7 @@ def page(subject: Subject, number: int) -> Page:
         levels=_levels(outcome),
         findings=tuple(_finding(case, drawer) for case in diagnosis.cases),
         proofs=subject.proofs,
-        measures=(*_measures(drawer), *_unmapped_measures(subject.others, drawer)),
+        measures=(*_measures(drawer), *unmapped_measures),
         ranks=tuple(map(drawer.panel, rank_bands.panels((drawer.subject,)))),
         settings=tables.settings(diagnosis.trace),
         environment=tuple(tables.environment(subject.facts)),
@@ -232,18 +240,6 @@ def _measures(drawer: _Drawer) -> Iterator[tuple[str, tuple[Measure, ...]]]:
             yield KIND_TITLES[kind], tuple(measures)
 
 
-def _unmapped_measures(
-    unmapped: Mapping[str, Series], drawer: _Drawer
-) -> Iterator[tuple[str, tuple[Measure, ...]]]:
-    """Yield the charts of unmapped keys, at most MAX_UNMAPPED_CHARTS."""
-    keys = sorted(unmapped, key=natural)[:MAX_UNMAPPED_CHARTS]
-    logged = "not a known name; --map KEY=METRIC assigns one"
-    measures = tuple(Measure(key, drawer.key_chart(key, unmapped[key]), logged, "") for key in keys)
-    if measures:
-        cut = f": {MAX_UNMAPPED_CHARTS} of {len(unmapped)}" if len(keys) < len(unmapped) else ""
-        yield f"Unknown names: shown, not judged{cut}", measures
-
-
 def catalogue_order(name: str) -> tuple[int, list[tuple[bool, int, str]]]:
     """Return a sort key: the catalogue's order, then members by number."""
     metric = metrics.find(name)
@@ -257,23 +253,11 @@ def _coverage(diagnosis: Diagnosis) -> Unjudged:
     names = (
         (unlock, [phrases.to_know(trace, name) for name in unlock.names]) for unlock in unlocked
     )
-    return Unjudged(
-        coverage=phrases.coverage(diagnosis),
-        wishes=tuple(Wish(" and ".join(texts), unlock.rules) for unlock, texts in names),
-        reasons=tuple(
-            Line(reason, ", ".join(rules))
-            for reason, rules in phrases.undecided_rules(diagnosis).items()
-        ),
-        clear=tuple(sorted(rule.name for rule in diagnosis.clear)),
-        notes=tuple(_notes(diagnosis, trace)),
-    )
-
-
-def _notes(diagnosis: Diagnosis, trace: Trace) -> Iterator[Line]:
+    notes: list[Line] = []
     if diagnosis.outlook is not None:
-        yield Line("ahead", diagnosis.outlook.sentence)
-    yield from (Line("note", note) for note in trace.notes)
-    yield from (
+        notes.append(Line("ahead", diagnosis.outlook.sentence))
+    notes.extend(Line("note", note) for note in trace.notes)
+    notes.extend(
         Line("taken back", phrases.retraction_text(retraction))
         for retraction in diagnosis.retracted
     )
@@ -283,4 +267,14 @@ def _notes(diagnosis: Diagnosis, trace: Trace) -> Iterator[Line]:
         "baseline": phrases.against_baseline(diagnosis),
         "not mapped": ", ".join(trace.unmapped),
     }
-    yield from (Line(label, text) for label, text in facts.items() if text)
+    notes.extend(Line(label, text) for label, text in facts.items() if text)
+    return Unjudged(
+        coverage=phrases.coverage(diagnosis),
+        wishes=tuple(Wish(" and ".join(texts), unlock.rules) for unlock, texts in names),
+        reasons=tuple(
+            Line(reason, ", ".join(rules))
+            for reason, rules in phrases.undecided_rules(diagnosis).items()
+        ),
+        clear=tuple(sorted(rule.name for rule in diagnosis.clear)),
+        notes=tuple(notes),
+    )

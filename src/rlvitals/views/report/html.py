@@ -35,7 +35,14 @@ def document(runs: Sequence[Page | Unread], now_s: float, overlay: Overlay | Non
         blocks.append(sections.overview(runs))
     if overlay is not None:
         blocks.append(overlay_section.evidence(overlay, shared))
-    blocks += [_run(page, number, several=several) for number, page in enumerate(runs)]
+    blocks += [
+        (
+            (Html("") if several else el("p", page.error.problem))
+            if isinstance(page, Unread)
+            else sections.run(page, number, several=several)
+        )
+        for number, page in enumerate(runs)
+    ]
     script = assets.script(_read_asset("report.js"))
     scripts = (
         el("noscript", el("p", "The charts are drawn by a script, which is turned off here.")),
@@ -111,12 +118,6 @@ def _finding_charts(finding: Found) -> Iterator[Chart]:
         yield finding.chart
     for symptom in finding.symptoms:
         yield from _finding_charts(symptom)
-
-
-def _run(page: Page | Unread, number: int, *, several: bool) -> Html:
-    if isinstance(page, Unread):
-        return Html("") if several else el("p", page.error.problem)
-    return sections.run(page, number, several=several)
 
 
 def _hash(text: str) -> str:

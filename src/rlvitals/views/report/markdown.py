@@ -38,15 +38,19 @@ def document(runs: Sequence[Subject | Unread]) -> str:
         texts[index] += f"\n\n{text}" if text else ""
         room -= len(text) + 2
         evidence_count = index + 1
-    return "\n\n".join([*head, *texts, *_left_out(len(runs), len(texts), evidence_count)])
-
-
-def _left_out(runs: int, written: int, evidence_count: int) -> Iterator[str]:
-    if written < runs:
-        yield f"*Left out, as a comment holds no more: {quantity(runs - written, 'run')}.*"
-    elif evidence_count < runs:
-        missing = runs - evidence_count
-        yield f"*The evidence of {quantity(missing, 'run')} is left out: a comment holds no more.*"
+    total = len(runs)
+    text_count = len(texts)
+    notes: list[str] = []
+    if text_count < total:
+        notes.append(
+            f"*Left out, as a comment holds no more: {quantity(total - text_count, 'run')}.*"
+        )
+    elif evidence_count < total:
+        missing = total - evidence_count
+        notes.append(
+            f"*The evidence of {quantity(missing, 'run')} is left out: a comment holds no more.*"
+        )
+    return "\n\n".join([*head, *texts, *notes])
 
 
 def _overview(runs: Sequence[Subject | Unread]) -> Iterator[str]:

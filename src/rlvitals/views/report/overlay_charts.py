@@ -108,31 +108,27 @@ class OverlayCharts:
             linear=name in contents.LINEAR_METRICS,
         )  # fmt: skip
         subjects = [figure.Subject(run.name, run.diagnosis) for run in self.runs]
-        panel = self._to_axis(annotate(subjects, panel, bounded))
+        panel = annotate(subjects, panel, bounded)
+        if self.axis != "steps":
+            lines = [
+                replace(
+                    line,
+                    series=overlays.on_axis(self.runs[line.run].trace, line.series, self.axis),
+                )
+                for line in panel.lines
+            ]
+            by_run = {line.run: line.series for line in panel.lines}
+            marks = [
+                replace(
+                    mark,
+                    began=overlays.find_place(
+                        self.runs[mark.run].trace, by_run[mark.run], self.axis, mark.began
+                    ),
+                )
+                for mark in panel.marks
+            ]
+            panel = replace(panel, lines=tuple(lines), marks=tuple(marks))
         return Chart(chart_name, panel, self.first, self.last, tall)
-
-    def _to_axis(self, panel: figure.Panel) -> figure.Panel:
-        """Return the panel with its steps replaced by places on the axis."""
-        if self.axis == "steps":
-            return panel
-        lines = [
-            replace(
-                line,
-                series=overlays.on_axis(self.runs[line.run].trace, line.series, self.axis),
-            )
-            for line in panel.lines
-        ]
-        by_run = {line.run: line.series for line in panel.lines}
-        marks = [
-            replace(
-                mark,
-                began=overlays.find_place(
-                    self.runs[mark.run].trace, by_run[mark.run], self.axis, mark.began
-                ),
-            )
-            for mark in panel.marks
-        ]
-        return replace(panel, lines=tuple(lines), marks=tuple(marks))
 
     def healthy(self, chart: Chart) -> list[float | None] | None:
         """Return the ends of the healthy range of a chart's metric; None where runs differ."""

@@ -8,7 +8,6 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.rollouts import evidence, rollout_index
 from rlvitals.rollouts.rollout_columns import Rollouts
-from rlvitals.rollouts.sample import Sample
 from rlvitals.rules.rule import Finding
 from rlvitals.views.phrases import number
 from rlvitals.views.report.elements import Section, section
@@ -57,43 +56,38 @@ def rollouts(all_proofs: Sequence[Proof]) -> Section:
 def _block(proof: Proof) -> Iterator[Html]:
     yield el("h4", join(proof.rule))
     for index, sample in proof.samples:
+        turns: list[Html] = []
+        characters = 800
+        for turn in sample.turns:
+            calls = "".join(
+                f"\n→ {call.name} {call.arguments}" + (" (failed)" if call.failed else "")
+                for call in turn.tool_calls
+            )
+            text = (turn.text + calls).strip()
+            if text and characters > 0:
+                turns.append(_text(turn.role, text, characters))
+                characters -= len(text)
+        facts = [f"sample {index}"]
+        if sample.step is not None:
+            facts.append(f"step {sample.step:,}")
+        if sample.task:
+            facts.append(sample.task)
+        if sample.reward is not None:
+            scores = ", ".join(f"{name} {number(p.score)}" for name, p in sample.parts.items())
+            facts.append(f"reward {number(sample.reward)}" + (f" ({scores})" if scores else ""))
+        if sample.answer:
+            facts.append(f"answer {_cut(sample.answer, 40)}")
+        if sample.stop_reason:
+            facts.append(f"ended by {sample.stop_reason}")
+        if sample.error:
+            facts.append(_cut(sample.error, 80))
         yield el(
             "article",
-            el("p", " · ".join(_facts(index, sample)), class_="about"),
+            el("p", " · ".join(facts), class_="about"),
             _text("prompt", sample.prompt, 400),
-            *_turns(sample),
+            *turns,
             class_="rollout",
         )
-
-
-def _turns(sample: Sample) -> Iterator[Html]:
-    characters = 800
-    for turn in sample.turns:
-        calls = "".join(
-            f"\n→ {call.name} {call.arguments}" + (" (failed)" if call.failed else "")
-            for call in turn.tool_calls
-        )
-        text = (turn.text + calls).strip()
-        if text and characters > 0:
-            yield _text(turn.role, text, characters)
-            characters -= len(text)
-
-
-def _facts(index: int, sample: Sample) -> Iterator[str]:
-    yield f"sample {index}"
-    if sample.step is not None:
-        yield f"step {sample.step:,}"
-    if sample.task:
-        yield sample.task
-    if sample.reward is not None:
-        scores = ", ".join(f"{name} {number(p.score)}" for name, p in sample.parts.items())
-        yield f"reward {number(sample.reward)}" + (f" ({scores})" if scores else "")
-    if sample.answer:
-        yield f"answer {_cut(sample.answer, 40)}"
-    if sample.stop_reason:
-        yield f"ended by {sample.stop_reason}"
-    if sample.error:
-        yield _cut(sample.error, 80)
 
 
 def _text(role: str, text: str, length: int) -> Html:

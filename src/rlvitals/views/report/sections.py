@@ -38,7 +38,20 @@ def answer(page: Page) -> Html:
             Html(" "),
             el("span", page.verdict.why, class_="why"),
         ),
-        el("ul", *(_sentence(item) for item in page.tldr if is_news(item, page)), class_="tldr"),
+        el(
+            "ul",
+            *(
+                el(
+                    "li",
+                    el("span", phrases.SIGN_MARKS[item.sign], class_="sign", aria_label=item.sign),
+                    join(" ", item.text),
+                    class_=item.sign,
+                )
+                for item in page.tldr
+                if is_news(item, page)
+            ),
+            class_="tldr",
+        ),
         el(
             "dl",
             *(el("div", el("dt", item.label), el("dd", item.text)) for item in page.numbers),
@@ -53,11 +66,6 @@ def answer(page: Page) -> Html:
 def is_news(sentence: Sentence, page: Page) -> bool:
     """Return whether a sentence differs from the verdict above it."""
     return sentence.text.rstrip(".").lower() != page.verdict.why.rstrip(".").lower()
-
-
-def _sentence(sentence: Sentence) -> Html:
-    sign = el("span", phrases.SIGN_MARKS[sentence.sign], class_="sign", aria_label=sentence.sign)
-    return el("li", sign, join(" ", sentence.text), class_=sentence.sign)
 
 
 def findings(page: Page) -> Section:
@@ -239,28 +247,33 @@ def overview(runs: Sequence[Page | Unread]) -> Html:
     """Return a table with a row for each run."""
     heads = ("verdict", "run", "findings", "top finding", *OUTCOME_HEADS)
     head = el("thead", el("tr", *(el("th", text, scope="col") for text in heads)))
-    rows = [_row(page, number) for number, page in enumerate(runs)]
+    rows = []
+    for number, page in enumerate(runs):
+        if isinstance(page, Unread):
+            badge = el("span", "unreadable", class_="verdict red")
+            problem = (
+                f"{page.error.problem}; {page.error.hint}"
+                if page.error.hint
+                else page.error.problem
+            )
+            row = el("tr", el("td", badge), el("td", page.name), el("td", problem, colspan=4))
+        else:
+            verdict = page.verdict.word
+            top = page.findings[0] if page.findings else None
+            row = el(
+                "tr",
+                el(
+                    "td",
+                    el("span", verdict.value, class_=f"verdict {phrases.VERDICT_COLOURS[verdict]}"),
+                ),
+                el("td", el("a", page.name, href=f"#run{number}")),
+                el("td", page.counts),
+                el("td", el("code", top.rule), join(f" {top.summary}")) if top else el("td", ""),
+                *(
+                    el("td", text, class_="number", data_head=head)
+                    for head, text in zip(OUTCOME_HEADS, page.levels, strict=True)
+                ),
+            )
+        rows.append(row)
     table = el("table", head, el("tbody", *rows), class_="runs")
     return el("div", table, class_="wide")
-
-
-def _row(page: Page | Unread, number: int) -> Html:
-    if isinstance(page, Unread):
-        badge = el("span", "unreadable", class_="verdict red")
-        problem = (
-            f"{page.error.problem}; {page.error.hint}" if page.error.hint else page.error.problem
-        )
-        return el("tr", el("td", badge), el("td", page.name), el("td", problem, colspan=4))
-    verdict = page.verdict.word
-    top = page.findings[0] if page.findings else None
-    return el(
-        "tr",
-        el("td", el("span", verdict.value, class_=f"verdict {phrases.VERDICT_COLOURS[verdict]}")),
-        el("td", el("a", page.name, href=f"#run{number}")),
-        el("td", page.counts),
-        el("td", el("code", top.rule), join(f" {top.summary}")) if top else el("td", ""),
-        *(
-            el("td", text, class_="number", data_head=head)
-            for head, text in zip(OUTCOME_HEADS, page.levels, strict=True)
-        ),
-    )

@@ -10,7 +10,7 @@ from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.comparison.result import Comparison
 from rlvitals.rules.standing import label
 from rlvitals.storage.events import Event
-from rlvitals.types import Table, Trace
+from rlvitals.types import Trace
 from rlvitals.views import comparison_text, phrases
 from rlvitals.views.checkpoints import size
 from rlvitals.views.report.page import Grid
@@ -81,7 +81,11 @@ def events(recorded: Sequence[Event], trace: Trace) -> Grid:
             moment(event.time),
             "" if event.step is None else f"{event.step:,}",
             event.kind,
-            _facts(event),
+            # The number of a process is a name, without commas.
+            ", ".join(
+                f"{key} {value if key == 'pid' else cell(value)}"
+                for key, value in event.facts.items()
+            ),
         )
         for event in shown_events[-MAX_EVENT_ROWS:]
     ]
@@ -98,13 +102,6 @@ def events(recorded: Sequence[Event], trace: Trace) -> Grid:
         else ""
     )
     return Grid(("time (UTC)", "step", "event", ""), tuple(rows), note)
-
-
-def _facts(event: Event) -> str:
-    """Return what an event records; the number of a process is a name, without commas."""
-    return ", ".join(
-        f"{key} {value if key == 'pid' else cell(value)}" for key, value in event.facts.items()
-    )
 
 
 def checkpoints(inspection: Inspection | None) -> Grid:
@@ -135,22 +132,21 @@ def rows(trace: Trace) -> Iterator[tuple[str, Grid]]:
     """Yield the logged tables, such as completions with rewards."""
     for key, table in trace.tables.items():
         if len(table):
-            yield key, _rows(table)
-
-
-def _rows(table: Table) -> Grid:
-    latest = range(max(len(table) - MAX_REPORT_TABLE_ROWS, 0), len(table))
-    names = [name for name in table.columns if name != "step"]
-    cells = tuple(
-        (f"{int(table.steps[index]):,}", *(cell(table.columns[name][index]) for name in names))
-        for index in latest
-    )
-    note = (
-        f"the last {MAX_REPORT_TABLE_ROWS} of {len(table):,} rows"
-        if len(table) > MAX_REPORT_TABLE_ROWS
-        else ""
-    )
-    return Grid(("step", *names), cells, note)
+            latest = range(max(len(table) - MAX_REPORT_TABLE_ROWS, 0), len(table))
+            names = [name for name in table.columns if name != "step"]
+            cells = tuple(
+                (
+                    f"{int(table.steps[index]):,}",
+                    *(cell(table.columns[name][index]) for name in names),
+                )
+                for index in latest
+            )
+            note = (
+                f"the last {MAX_REPORT_TABLE_ROWS} of {len(table):,} rows"
+                if len(table) > MAX_REPORT_TABLE_ROWS
+                else ""
+            )
+            yield key, Grid(("step", *names), cells, note)
 
 
 def texts(trace: Trace) -> Iterator[tuple[str, Grid]]:
