@@ -66,7 +66,16 @@ def parse(text: str) -> Condition:
             value = float(limit["value"])
         except ValueError:
             raise UsageError(f"{limit['value']!r} is not a number", where=name) from None
-        after = _parse_count(limit["after"], name) if limit["after"] else 0.0
+        if limit["after"]:
+            count_text = limit["after"]
+            match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)([kmb]?)", count_text, re.IGNORECASE)
+            if match is None:
+                raise UsageError(
+                    f"{count_text!r} is not a number of steps", where=name, hint="after 500k"
+                )
+            after = float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}[match[2].lower()]
+        else:
+            after = 0.0
         return Condition(name, metric, limit["sign"], value, after)
     rules = {rule.name for rule in CATALOGUE}
     states = {"error", "warning", SILENT, RUN_FINISHED, *(verdict.value for verdict in Word)}
@@ -170,10 +179,3 @@ def _limit_alarm(trace: Trace, condition: Condition) -> Alarm | None:
         return None
     text = f"{condition.metric} is {phrases.number(value)}: {condition.text}"
     return Alarm(condition.text, "warning", text, int(numbers.steps[-1]), "your own limit")
-
-
-def _parse_count(text: str, condition: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)([kmb]?)", text, re.IGNORECASE)
-    if match is None:
-        raise UsageError(f"{text!r} is not a number of steps", where=condition, hint="after 500k")
-    return float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}[match[2].lower()]

@@ -192,14 +192,6 @@ def load_on_use(files: Files) -> Callable[[str], object]:
     return load
 
 
-def _select_files(files: Files, arguments: Sequence[str]) -> Files:
-    """Return what a line needs: the file of the command that it names, else all of them."""
-    if list(arguments) == ["--version"]:
-        return {}
-    matches = [file for file in chain(*files.values()) if [file.partition("_")[0]] == arguments[:1]]
-    return {"": matches} if matches else files
-
-
 def start(files: Files, argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` names; print user errors without a traceback."""
     if sys.stdout is None:  # closed by the parent process
@@ -208,7 +200,14 @@ def start(files: Files, argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode
     try:
         words = translate(sys.argv[1:] if argv is None else argv)
-        top = parser(load_commands(_select_files(files, words)))
+        if list(words) == ["--version"]:
+            command_files: Files = {}
+        else:
+            matches = [
+                file for file in chain(*files.values()) if [file.partition("_")[0]] == words[:1]
+            ]
+            command_files = {"": matches} if matches else files
+        top = parser(load_commands(command_files))
         if not words:
             top.print_help()
             return EXIT_USAGE

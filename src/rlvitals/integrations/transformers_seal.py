@@ -225,9 +225,15 @@ class Seal(TrainerCallback):
         if args.hub_token is not None and (folder / "training_args.bin").exists():
             with suppress(OSError):  # a checkpoint is copied and shared
                 huggingface_root.write_arguments(folder, args)
+        loss_names = []
+        if self._cuts is not None and not self._cuts.ends_at(step):
+            loss_names.append(grpo_boundaries.GENERATION_LOSS)
+        if getattr(args, "sync_ref_model", False) and getattr(args, "beta", 0.0):
+            loss_names.append(grpo_boundaries.REFERENCE_LOSS)
+        loss_names = loss_names + data_order.list_losses(args, self._loader, step, self._passes)
         facts = {
             "weights_only": args.save_only_model,
-            "not_saved": [*losses, *self._list_losses(args, step)],
+            "not_saved": [*losses, *loss_names],
         }
         best = {state.best_global_step} if state.best_global_step else set()
         sealed = checkpoints.seal(
@@ -259,14 +265,6 @@ class Seal(TrainerCallback):
                 newest |= {k: v for k, v in row.items() if type(v) is float or isinstance(v, Real)}
         numbers = {key: float(value) for key, value in newest.items() if key != "step"}
         return {key: value for key, value in numbers.items() if isfinite(value)}
-
-    def _list_losses(self, args: TrainingArguments, step: int) -> list[str]:
-        losses = []
-        if self._cuts is not None and not self._cuts.ends_at(step):
-            losses.append(grpo_boundaries.GENERATION_LOSS)
-        if getattr(args, "sync_ref_model", False) and getattr(args, "beta", 0.0):
-            losses.append(grpo_boundaries.REFERENCE_LOSS)
-        return losses + data_order.list_losses(args, self._loader, step, self._passes)
 
     def _check_room(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl

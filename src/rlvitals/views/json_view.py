@@ -175,7 +175,10 @@ def plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each kin
         case int() | np.integer():
             return int(value)
         case float() | np.floating():
-            return _number(float(value))
+            number = float(value)
+            if isfinite(number):
+                return number
+            return None if isnan(number) else "Infinity" if number > 0 else "-Infinity"
         case Metric():
             return value.name
         case Trace():
@@ -212,12 +215,6 @@ def _rule(rule: Rule) -> dict[str, Json]:
     names = (f.name for f in fields(rule) if f.name not in {"check", "doc"})
     members: dict[str, Json] = {name: plain(getattr(rule, name)) for name in names}
     return {**members, "remedies": [neutral(remedy) for remedy in rule.remedies]}
-
-
-def _number(value: float) -> Json:
-    if isfinite(value):
-        return value
-    return None if isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def round_numbers(content: Json) -> Json:

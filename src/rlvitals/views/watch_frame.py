@@ -108,33 +108,28 @@ def _details(run: WatchedRun, columns: int, rows: int) -> list[Text]:
         (badge, f"bold {phrases.VERDICT_COLOURS[verdict.word]}"), f" {_cut(verdict.why, room)}"
     )
     verdict_lines = sentence.wrap(Console(), columns - 2)[:MAX_VERDICT_ROWS]
-    lines = [
-        *[Text.assemble(" ", line) for line in verdict_lines],
-        *_finding_lines(run.diagnosis, columns),
-    ]
-    lines += _curve_lines(run.diagnosis.trace, columns, rows - len(lines) - len(console))
-    return [*lines, *([Text()] * (rows - len(lines) - len(console))), *console]
-
-
-def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
-    """Return two lines for the worst root cause, and one for each of the next."""
-    cases = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
-    lines: list[Text] = []
+    cases = [case for case in run.diagnosis.cases if case.severity > Severity.NOTE]
+    finding_lines: list[Text] = []
     for case in cases[:4]:
         colour = phrases.SEVERITY_COLOURS[case.finding.severity]
-        is_news = case.finding.summary != diagnosis.verdict.why  # else it stands above
-        text = Text.assemble(
+        is_news = case.finding.summary != run.diagnosis.verdict.why  # else it stands above
+        finding = Text.assemble(
             (f"{case.finding.severity.name.lower()}[{case.rule.name}]", colour),
             (f" since {case.finding.began:,}", "dim"),
             f" {harmless(case.finding.summary)}" if is_news else "",
         )
-        rows = 1 if lines else 2
-        text.truncate(rows * (columns - 2), overflow="ellipsis")
-        wrapped = text.wrap(Console(), columns - 2)[:rows]
-        lines += [Text.assemble(" ", line) for line in wrapped]
+        row_count = 1 if finding_lines else 2
+        finding.truncate(row_count * (columns - 2), overflow="ellipsis")
+        wrapped = finding.wrap(Console(), columns - 2)[:row_count]
+        finding_lines += [Text.assemble(" ", line) for line in wrapped]
     if (hidden := len(cases) - 4) > 0:
-        lines[-1] = Text(f" and {hidden + 1} more: rlvitals diagnose", "dim")
-    return lines or [Text(" no warning stands", "dim")]
+        finding_lines[-1] = Text(f" and {hidden + 1} more: rlvitals diagnose", "dim")
+    lines = [
+        *[Text.assemble(" ", line) for line in verdict_lines],
+        *(finding_lines or [Text(" no warning stands", "dim")]),
+    ]
+    lines += _curve_lines(run.diagnosis.trace, columns, rows - len(lines) - len(console))
+    return [*lines, *([Text()] * (rows - len(lines) - len(console))), *console]
 
 
 def _curve_lines(trace: Trace, columns: int, rows: int) -> list[Text]:

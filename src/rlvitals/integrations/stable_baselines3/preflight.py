@@ -155,7 +155,20 @@ class Preflight(BaseCallback):
         first = next(iter(rollout.observations.values()))
         is_start = model.rollout_buffer.episode_starts.astype(bool)
         yield environments.check_starts([first[is_start[:, i], i] for i in range(model.n_envs)])
-        yield from self._ratios(rollout)
+        trained_model: Any = self.model
+        old = rollout.more["log_probs"].ravel()[:MAX_TRANSITIONS]
+        new = self._log_probs(trained_model.policy, rollout)
+        yield updates.check_ratio(np.exp(new - old))
+        if any(isinstance(module, NOISY_LAYERS) for module in trained_model.policy.modules()):
+            learning = copy.deepcopy(trained_model.policy)
+            learning.set_training_mode(True)
+            devices = [trained_model.device] if trained_model.device.type == "cuda" else []
+            with torch.random.fork_rng(devices):
+                training_log_probs = self._log_probs(learning, rollout)
+            note = "; dropout or batch normalisation changes the policy between the two"
+            yield updates.check_ratio(
+                np.exp(training_log_probs - old), variable="ratio in training mode", note=note
+            )
         advantages = rollout.more["advantages"]
         yield updates.check_advantages(advantages)
         if getattr(model, "normalize_advantage", False):
@@ -168,23 +181,6 @@ class Preflight(BaseCallback):
         for name, values in rollout.observations.items():
             flat = values.reshape(-1, *values.shape[2:])
             yield from environments.check_observations(flat, variable=rollouts.variable(name))
-
-    def _ratios(self, rollout: rollouts.Collected) -> Iterator[Check]:
-        """Evaluate the policy again, in collection mode and in training mode."""
-        model: Any = self.model
-        old = rollout.more["log_probs"].ravel()[:MAX_TRANSITIONS]
-        new = self._log_probs(model.policy, rollout)
-        yield updates.check_ratio(np.exp(new - old))
-        if any(isinstance(module, NOISY_LAYERS) for module in model.policy.modules()):
-            learning = copy.deepcopy(model.policy)
-            learning.set_training_mode(True)
-            devices = [model.device] if model.device.type == "cuda" else []
-            with torch.random.fork_rng(devices):
-                training_log_probs = self._log_probs(learning, rollout)
-            note = "; dropout or batch normalisation changes the policy between the two"
-            yield updates.check_ratio(
-                np.exp(training_log_probs - old), variable="ratio in training mode", note=note
-            )
 
     def _log_probs(self, policy: Any, rollout: rollouts.Collected) -> NDArray[np.float32]:
         model: Any = self.model

@@ -44,22 +44,27 @@ class OverlayCharts:
         self.runs, self.groups, self.axis = runs, groups, axis
         numbers = {id(m.trace): n for n, group in enumerate(groups) for m in group.members}
         self.group_numbers = [numbers[id(run.trace)] for run in runs]
-        ends = [self._ends(run.trace) for run in runs if run.trace.series]
+        ends = []
+        for run in runs:
+            if run.trace.series:
+                trace = run.trace
+                if self.axis == "steps":
+                    end = trace.first_step, trace.last_step
+                else:
+                    logged = [series for series in trace.series.values() if len(series)]
+                    starting = min(logged, key=lambda series: series.steps.min(), default=None)
+                    lasting = max(logged, key=lambda series: series.steps.max(), default=None)
+                    if starting is None or lasting is None:
+                        end = 0, 1
+                    else:
+                        places = [
+                            overlays.on_axis(trace, series, self.axis).steps
+                            for series in (starting, lasting)
+                        ]
+                        end = int(places[0].min()), int(places[1].max())
+                ends.append(end)
         self.first = min((first for first, _ in ends), default=0)
         self.last = max((last for _, last in ends), default=1)
-
-    def _ends(self, trace: Trace) -> tuple[int, int]:
-        if self.axis == "steps":
-            return trace.first_step, trace.last_step
-        logged = [series for series in trace.series.values() if len(series)]
-        starting = min(logged, key=lambda series: series.steps.min(), default=None)
-        lasting = max(logged, key=lambda series: series.steps.max(), default=None)
-        if starting is None or lasting is None:
-            return 0, 1
-        places = [
-            overlays.on_axis(trace, series, self.axis).steps for series in (starting, lasting)
-        ]
-        return int(places[0].min()), int(places[1].max())
 
     @property
     def unit(self) -> tuple[str, float]:
