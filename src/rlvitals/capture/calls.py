@@ -31,14 +31,19 @@ def follow(owner: Any, name: str, record: Callable[..., object]) -> None:
             try:
                 record(result, *args, **kwargs)
             except Exception as error:  # noqa: BLE001 - recording never ends a training
-                text = f"{name}: {type(error).__name__}"
-                if text not in _failures:
-                    _failures.add(text)
-                    with suppress(Exception):  # a closed stderr, an error without a text
-                        sys.stderr.write(f"rlvitals: a call is not recorded: {text}: {error}\n")
+                _report(name, error)
         finally:
             _inside.depth = 0
         return result
 
     call.rlvitals_follows = True  # type: ignore[attr-defined]
     setattr(owner, name, call)
+
+
+def _report(name: str, error: Exception) -> None:
+    """Write what failed, once for each function and kind of error."""
+    text = f"{name}: {type(error).__name__}"
+    if text not in _failures:
+        _failures.add(text)
+        with suppress(Exception):  # a closed stderr, an error without a text
+            sys.stderr.write(f"rlvitals: a call is not recorded: {text}: {error}\n")

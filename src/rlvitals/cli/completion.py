@@ -44,18 +44,18 @@ def run(args: Namespace) -> int:
     commands = dict(subparsers.choices)
     if args.shell == "fish":
         print("\n".join(_fish(commands)))
-    else:
-        if args.shell == "zsh":
-            print("#compdef rlvitals\nautoload -U +X bashcompinit && bashcompinit")
-        values, flags = "", ""
-        for name, command in commands.items():
-            options = _options(command)
-            for flag, choices in options.items():
-                if flag and choices:
-                    values += f'      "{name} {flag}") words="{" ".join(choices)}" ;;\n'
-            proposals = [*options.get("", ()), *filter(None, options)]
-            flags += f'        {name}) words="{" ".join(proposals)}" ;;\n'
-        print(BASH_SCRIPT.format(commands=" ".join(commands), values=values, flags=flags), end="")
+        return EXIT_OK
+    if args.shell == "zsh":
+        print("#compdef rlvitals\nautoload -U +X bashcompinit && bashcompinit")
+    values, flags = "", ""
+    for name, command in commands.items():
+        options = _options(command)
+        for flag, choices in options.items():
+            if flag and choices:
+                values += f'      "{name} {flag}") words="{" ".join(choices)}" ;;\n'
+        proposals = [*options.get("", ()), *filter(None, options)]
+        flags += f'        {name}) words="{" ".join(proposals)}" ;;\n'
+    print(BASH_SCRIPT.format(commands=" ".join(commands), values=values, flags=flags), end="")
     return EXIT_OK
 
 

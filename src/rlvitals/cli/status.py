@@ -63,22 +63,7 @@ def run(args: Namespace) -> int:
         _print_standings(args, _standings(args))
         return 0
     try:
-        from rich.live import Live
-
-        from rlvitals.views import status as view
-        from rlvitals.views.console import console
-
-        if args.json or not sys.stdout.isatty():
-            while True:
-                _print_standings(args, _standings(args))
-                time.sleep(args.watch)
-        with Live(console=console(), auto_refresh=False) as live:
-            while True:
-                try:
-                    live.update(_render(args, _standings(args)), refresh=True)
-                except UnreadableLog:
-                    live.update(view.missing(args.path), refresh=True)
-                time.sleep(args.watch)
+        _watch(args)
     except KeyboardInterrupt:
         return 0
     return 0
@@ -130,6 +115,26 @@ def _render(args: Namespace, standings: "list[Standing]") -> "RenderableType":
         now_s = clock.now(flags.settings_for(args.path, args).diagnose.now)
         return view.one_run(standings[0], now_s, verbose=args.verbose)
     return view.several(standings)
+
+
+def _watch(args: Namespace) -> None:
+    """Redraw in place on a terminal, else print repeatedly; wait for a missing log."""
+    from rich.live import Live
+
+    from rlvitals.views import status as view
+    from rlvitals.views.console import console
+
+    if args.json or not sys.stdout.isatty():
+        while True:
+            _print_standings(args, _standings(args))
+            time.sleep(args.watch)
+    with Live(console=console(), auto_refresh=False) as live:
+        while True:
+            try:
+                live.update(_render(args, _standings(args)), refresh=True)
+            except UnreadableLog:
+                live.update(view.missing(args.path), refresh=True)
+            time.sleep(args.watch)
 
 
 COMMAND = Command("status", __doc__, add_arguments, run)

@@ -69,29 +69,30 @@ class Watch:
         self._began = self._timer()
         time_s = self._clock()
         for tree in self._trees:
-            if tree.may_differ(time_s):
-                runs = tree.find(time_s)
-                tree_runs = [f for f in self.runs if self._owner[id(f)] is tree]
-                paired = _pair_runs(tree_runs, runs)
-                paired_ids = {id(followed) for followed in paired.values()}
-                unpaired = [followed for followed in tree_runs if id(followed) not in paired_ids]
-                for number, run in enumerate(runs):
-                    followed = paired.get(number)
-                    inherited = _inherited_files(run, unpaired)
-                    if followed is None:
-                        followed = FollowedRun(run, self._judges[tree.path], new=self._looks > 0)
-                        self._owner[id(followed)] = tree
-                        self.runs.append(followed)
-                    old_name = followed.name
-                    followed.update(run, inherited)
-                    followed.name = self._unique_name(followed, tree)
-                    if number in paired and followed.name != old_name:
-                        yield Renamed(followed.name, time_s, old_name)
-                claimed = {path for run in runs for path, _ in run.files}
-                for followed in unpaired:
-                    if any(path in claimed for path, _ in followed.run.files):
-                        self.runs.remove(followed)
-                        yield from followed.vanish(time_s, "its files are read as another run's")
+            if not tree.may_differ(time_s):
+                continue
+            runs = tree.find(time_s)
+            tree_runs = [f for f in self.runs if self._owner[id(f)] is tree]
+            paired = _pair_runs(tree_runs, runs)
+            paired_ids = {id(followed) for followed in paired.values()}
+            unpaired = [followed for followed in tree_runs if id(followed) not in paired_ids]
+            for number, run in enumerate(runs):
+                followed = paired.get(number)
+                inherited = _inherited_files(run, unpaired)
+                if followed is None:
+                    followed = FollowedRun(run, self._judges[tree.path], new=self._looks > 0)
+                    self._owner[id(followed)] = tree
+                    self.runs.append(followed)
+                old_name = followed.name
+                followed.update(run, inherited)
+                followed.name = self._unique_name(followed, tree)
+                if number in paired and followed.name != old_name:
+                    yield Renamed(followed.name, time_s, old_name)
+            claimed = {path for run in runs for path, _ in run.files}
+            for followed in unpaired:
+                if any(path in claimed for path, _ in followed.run.files):
+                    self.runs.remove(followed)
+                    yield from followed.vanish(time_s, "its files are read as another run's")
         self._spent = 0.0  # not with what is done about the changes meanwhile
         for followed in [run for run in self.runs if run.is_read]:
             start = self._timer()

@@ -132,23 +132,25 @@ class Tap:
 
     def _score(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         batch = real(*args, **kwargs)
-        if self.trainer.model.training:
-            self.generations += 1
-            self._fresh = True
-            batch[ROW_KEY] = torch.arange(len(batch["completion_ids"]))
-            is_needed = self.first is None or (self.second is None and bool(self.watched))
-            if is_needed:
-                local_samples: list[Local | None] = [None]
-                self._quietly(lambda: local_samples.__setitem__(0, self._local(batch)))
-                all_samples = gather_object(local_samples)
-                if local_samples[0] is not None and None not in all_samples:
-                    generation = Generation(
-                        local_samples[0], [samples.shared for samples in all_samples]
-                    )
-                    if self.first is None:
-                        self.first = generation
-                    else:
-                        self.second = generation
+        if not self.trainer.model.training:
+            return batch
+        self.generations += 1
+        self._fresh = True
+        batch[ROW_KEY] = torch.arange(len(batch["completion_ids"]))
+        is_needed = self.first is None or (self.second is None and bool(self.watched))
+        if is_needed:
+            # Every process must reach the gather here, whatever failed before.
+            local_samples: list[Local | None] = [None]
+            self._quietly(lambda: local_samples.__setitem__(0, self._local(batch)))
+            all_samples = gather_object(local_samples)
+            if local_samples[0] is not None and None not in all_samples:
+                generation = Generation(
+                    local_samples[0], [samples.shared for samples in all_samples]
+                )
+                if self.first is None:
+                    self.first = generation
+                else:
+                    self.second = generation
         return batch
 
     def _local(self, batch: Mapping[str, torch.Tensor]) -> "Local":

@@ -66,17 +66,7 @@ def end(descriptors: Descriptors, grace_s: float, report: Report | None = None) 
             remaining = {pid: fd for pid, fd in descriptors.items() if pid not in signals}
             if remaining and report is not None:
                 report(number.name, len(remaining))
-            for descriptor in remaining.values():
-                with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-                    signal.pidfd_send_signal(descriptor, number)
-            deadline = time.monotonic() + seconds
-            pids = []
-            for pid, descriptor in remaining.items():
-                # A server has more descriptors than the 1,024 that `select` takes.
-                poll = select.poll()
-                poll.register(descriptor, select.POLLIN)
-                pids += [pid] if poll.poll(1e3 * max(0.0, deadline - time.monotonic())) else []
-            signals |= dict.fromkeys(pids, number.name)
+            signals |= dict.fromkeys(_end(remaining, number, seconds), number.name)
     finally:
         _close(descriptors)
     return signals
@@ -112,3 +102,17 @@ def _find_descriptor(process: Process) -> int | None:
         return descriptor
     os.close(descriptor)
     return None
+
+
+def _end(descriptors: Descriptors, number: signal.Signals, grace_s: float) -> list[int]:
+    """Send a signal and return the processes that ended within the grace period."""
+    for descriptor in descriptors.values():
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            signal.pidfd_send_signal(descriptor, number)
+    deadline = time.monotonic() + grace_s
+    pids = []
+    for pid, descriptor in descriptors.items():
+        poll = select.poll()  # a server has more descriptors than the 1,024 that `select` takes
+        poll.register(descriptor, select.POLLIN)
+        pids += [pid] if poll.poll(1e3 * max(0.0, deadline - time.monotonic())) else []
+    return pids

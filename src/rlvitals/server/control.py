@@ -107,14 +107,7 @@ class Control:
             )
         try:
             if kind == "kill":
-                with self._lock:
-                    if run.key not in self._ending:
-                        descriptors = kill.ask(RunFolder.open(run.run.root))
-                        thread = threading.Thread(
-                            target=self._kill, args=(run, descriptors), daemon=True
-                        )
-                        self._ending[run.key] = thread
-                        thread.start()
+                self._begin_kill(run)
             elif kind == "lower-rate":
                 requests.ask(run.run.root, kind, factor=0.5)
             else:
@@ -122,6 +115,16 @@ class Control:
         except OSError as error:
             raise UsageError(f"the request cannot be written: {error}", where=run.key) from error
         return REQUEST_TEXTS[kind]
+
+    def _begin_kill(self, run: LiveRun) -> None:
+        """End the run's processes in a thread, which tells the page of it; once at a time."""
+        with self._lock:
+            if run.key in self._ending:
+                return
+            descriptors = kill.ask(RunFolder.open(run.run.root))
+            thread = threading.Thread(target=self._kill, args=(run, descriptors), daemon=True)
+            self._ending[run.key] = thread
+            thread.start()
 
     def _kill(self, run: LiveRun, descriptors: kill.Descriptors) -> None:
         def report(name: str, count: int) -> None:

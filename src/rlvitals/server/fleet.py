@@ -177,14 +177,7 @@ class Fleet:
             self._refresh_from_store(self._run_query)
             return
         if not self._is_listed.is_set():
-            for folder in self.folders:
-                for key in folder.list_folders():
-                    with self._lock:
-                        if key not in self.rows:
-                            self.entries[key] = entry = folder.entry(key)
-                            self._put(Summary(key, entry.folder.name))
-            if self.rows:
-                self._has_rows.set()
+            self._list_folders()
         for folder in self.folders:
             with contextlib.suppress(OSError):  # its runs stay; the next look may succeed
                 self._refresh_folder(folder)
@@ -195,6 +188,17 @@ class Fleet:
             if self._stop.is_set() or time.monotonic() >= until:
                 return
             self._judge(key)
+
+    def _list_folders(self) -> None:
+        """Add a line for each run folder that the index does not know, before any is read."""
+        for folder in self.folders:
+            for key in folder.list_folders():
+                with self._lock:
+                    if key not in self.rows:
+                        self.entries[key] = entry = folder.entry(key)
+                        self._put(Summary(key, entry.folder.name))
+        if self.rows:
+            self._has_rows.set()
 
     def _refresh_folder(self, folder: ServedFolder) -> None:
         with self._index_lock:

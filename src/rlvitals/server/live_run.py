@@ -160,16 +160,7 @@ class LiveRun:
                 if not self.is_deleted and all(file.is_missing for file in self._files.values()):
                     self.is_deleted = True
                     self.channel.publish("deleted", {})
-                if self._trace is not None and self.diagnosis.trace.lifecycle.alive:
-                    logs = (file.log for file in self._files.values())
-                    processes = [
-                        each for log in logs if isinstance(log, Log) for each in log.processes
-                    ]
-                    if any(
-                        liveness.is_visible(each) and not liveness.is_running(each)
-                        for each in processes
-                    ):
-                        self._is_behind, self._judged_points = True, -1
+                self._notice_end()
                 return
             self._grew = time_s
             self.is_deleted = False
@@ -303,6 +294,15 @@ class LiveRun:
         if rollouts is not None:
             self._rollout_log = to_log(rollouts)
         self.rollouts = rollouts
+
+    def _notice_end(self) -> None:
+        """Have the run judged where its process has ended since, without another row."""
+        if self._trace is None or not self.diagnosis.trace.lifecycle.alive:
+            return
+        logs = (file.log for file in self._files.values())
+        processes = [each for log in logs if isinstance(log, Log) for each in log.processes]
+        if any(liveness.is_visible(each) and not liveness.is_running(each) for each in processes):
+            self._is_behind, self._judged_points = True, -1
 
     def _pack(self, points: Mapping[str, Series]) -> dict[str, object]:
         trace = self._trace or self.trace

@@ -84,18 +84,17 @@ def text(members: Mapping[str, Json]) -> str:
     lines = [f"{str(members['verdict']).upper()} {members['run']}: {members['why']}"]
     causes = members.get("causes")
     for entry in causes if isinstance(causes, list) else ():
-        if isinstance(entry, dict):
-            cause_lines = [
-                f"{entry['severity']}[{entry['rule']}] {entry['what']} ({entry['steps']})"
-            ]
-            for label in ("evidence", "explains", "try"):
-                content = entry.get(label)
-                sentences = content if isinstance(content, list) else [content] if content else []
-                texts = [str(sentence) for sentence in sentences]
-                if label == "explains" and texts:
-                    texts = [", ".join(texts)]
-                cause_lines += [f"  {label}: {sentence}" for sentence in texts]
-            lines += cause_lines
+        if not isinstance(entry, dict):
+            continue
+        cause_lines = [f"{entry['severity']}[{entry['rule']}] {entry['what']} ({entry['steps']})"]
+        for label in ("evidence", "explains", "try"):
+            content = entry.get(label)
+            sentences = content if isinstance(content, list) else [content] if content else []
+            texts = [str(sentence) for sentence in sentences]
+            if label == "explains" and texts:
+                texts = [", ".join(texts)]
+            cause_lines += [f"  {label}: {sentence}" for sentence in texts]
+        lines += cause_lines
     if members.get("more"):
         lines.append(f"and {members['more']} more: without --brief")
     if "causes" not in members and members.get("try"):

@@ -25,27 +25,27 @@ def document(runs: Sequence[GateRun]) -> str:
                 result.where
             )
         else:
-            sentence = f"{result.verdict.word.value}: {harmless(result.verdict.why)}"
-            if "verdict" in failing:
-                ET.SubElement(verdict, "failure", message=sentence)
-            elif not result.can_tell:
-                ET.SubElement(verdict, "error", message=sentence)
-            for case in result.every:
-                test = ET.SubElement(
-                    suite, "testcase", classname=harmless(name), name=case.rule.name
-                )
-                lines = [
-                    f"{line.label}: {line.text}" for line in phrases.details(case, result.trace)
-                ]
-                text = harmless("; ".join(lines), 4000)
-                if case.rule.name in failing:
-                    message = (
-                        f"{case.finding.severity.name.lower()}: {harmless(case.finding.summary)}"
-                    )
-                    ET.SubElement(test, "failure", message=message).text = text
-                else:
-                    ET.SubElement(test, "system-out").text = text
+            _add_cases(suite, verdict, name, result, failing)
         for kind, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
             suite.set(kind, str(sum(1 for _ in suite.iter(tag))))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add_cases(
+    suite: ET.Element, verdict: ET.Element, name: str, result: Diagnosis, failing: Collection[str]
+) -> None:
+    sentence = f"{result.verdict.word.value}: {harmless(result.verdict.why)}"
+    if "verdict" in failing:
+        ET.SubElement(verdict, "failure", message=sentence)
+    elif not result.can_tell:
+        ET.SubElement(verdict, "error", message=sentence)
+    for case in result.every:
+        test = ET.SubElement(suite, "testcase", classname=harmless(name), name=case.rule.name)
+        lines = [f"{line.label}: {line.text}" for line in phrases.details(case, result.trace)]
+        text = harmless("; ".join(lines), 4000)
+        if case.rule.name in failing:
+            message = f"{case.finding.severity.name.lower()}: {harmless(case.finding.summary)}"
+            ET.SubElement(test, "failure", message=message).text = text
+        else:
+            ET.SubElement(test, "system-out").text = text

@@ -39,15 +39,17 @@ def rules(profile: Profile | None = None) -> RenderableType:
     width = max(len(rule.name) for rule in applicable)
     blocks: list[RenderableType] = []
     for name, group in by_kind(applicable).items():
-        rows = []
-        for rule in group:
-            text = Text(lists.rule(rule)[1])
-            for fact in (f"needs {needs(rule)}" if needs(rule) else "", profiles_text(rule)):
-                if fact:
-                    text.append(f"\n{fact}", "dim")
-            rows.append([Text(rule.name.ljust(width), "bold"), text])
+        rows = [[Text(rule.name.ljust(width), "bold"), _describe(rule)] for rule in group]
         blocks += [lists.Columns((name, "sees"), rows, 1), Text()]
     return Group(*blocks, Text(quantity(len(applicable), "rule"), "dim"))
+
+
+def _describe(rule: Rule) -> Text:
+    text = Text(lists.rule(rule)[1])
+    for fact in (f"needs {needs(rule)}" if needs(rule) else "", profiles_text(rule)):
+        if fact:
+            text.append(f"\n{fact}", "dim")
+    return text
 
 
 def needs(rule: Rule) -> str:

@@ -258,14 +258,7 @@ class Run:
             numbers = {key: value for key, value in cells.items() if _is_number(value)}
             if numbers:
                 self.recording.log(row_step, numbers)
-                values = object.__getattribute__(self.summary, "_values")
-                for name, value in numbers.items():
-                    reduction = self._reductions.get(name)
-                    if reduction in {"min", "max"}:
-                        best = {"min": min, "max": max}[reduction]
-                        values[name] = best(float(value), values.get(name, float(value)))
-                    elif reduction != "none":
-                        values[name] = value
+                self._keep(numbers)
             for key in cells.keys() - numbers.keys():
                 try:
                     self._record_value(row_step, key, cells[key])
@@ -290,6 +283,17 @@ class Run:
             first = value[0] if isinstance(value, Sequence) and value else value
             kind = "media" if isinstance(first, Medium) else type(value).__name__
             self.ignore(f"{key} ({kind} {type(first).__name__})")
+
+    def _keep(self, numbers: Mapping[str, Any]) -> None:
+        """Update the summary, as `define_metric(summary=...)` requests."""
+        values = object.__getattribute__(self.summary, "_values")
+        for key, value in numbers.items():
+            reduction = self._reductions.get(key)
+            if reduction in {"min", "max"}:
+                best = {"min": min, "max": max}[reduction]
+                values[key] = best(float(value), values.get(key, float(value)))
+            elif reduction != "none":
+                values[key] = value
 
     def _record_summary(self, values: Mapping[str, Any]) -> None:
         plain = {key: float(v) if _is_number(v) else str(v) for key, v in values.items()}

@@ -46,23 +46,24 @@ class OverlayCharts:
         self.group_numbers = [numbers[id(run.trace)] for run in runs]
         ends = []
         for run in runs:
-            if run.trace.series:
-                trace = run.trace
-                if self.axis == "steps":
-                    end = trace.first_step, trace.last_step
+            if not run.trace.series:
+                continue
+            trace = run.trace
+            if self.axis == "steps":
+                end = trace.first_step, trace.last_step
+            else:
+                logged = [series for series in trace.series.values() if len(series)]
+                starting = min(logged, key=lambda series: series.steps.min(), default=None)
+                lasting = max(logged, key=lambda series: series.steps.max(), default=None)
+                if starting is None or lasting is None:
+                    end = 0, 1
                 else:
-                    logged = [series for series in trace.series.values() if len(series)]
-                    starting = min(logged, key=lambda series: series.steps.min(), default=None)
-                    lasting = max(logged, key=lambda series: series.steps.max(), default=None)
-                    if starting is None or lasting is None:
-                        end = 0, 1
-                    else:
-                        places = [
-                            overlays.on_axis(trace, series, self.axis).steps
-                            for series in (starting, lasting)
-                        ]
-                        end = int(places[0].min()), int(places[1].max())
-                ends.append(end)
+                    places = [
+                        overlays.on_axis(trace, series, self.axis).steps
+                        for series in (starting, lasting)
+                    ]
+                    end = int(places[0].min()), int(places[1].max())
+            ends.append(end)
         self.first = min((first for first, _ in ends), default=0)
         self.last = max((last for _, last in ends), default=1)
 
