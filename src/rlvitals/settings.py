@@ -10,7 +10,7 @@ from dataclasses import field, fields
 from datetime import date, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from rlvitals.errors import UsageError, nearest
 from rlvitals.options import Monitoring, Mute, Plot, Recording
@@ -76,6 +76,11 @@ FREE_SECTIONS = {
     "metrics": ('meaning of your own keys: `"my/score" = "outcome/return"`', "--map"),
     "settings": ("settings of the run that the log lacks: `target_kl = 0.02`", "--set"),
     "thresholds": ("thresholds of rules: `kl-spike.factor = 12`", "--threshold"),
+}
+PAIR_EXAMPLES = {
+    "--map": "my/score=outcome/return",
+    "--set": "target_kl=0.02",
+    "--threshold": "kl-spike.factor=12",
 }
 SECTIONS: Mapping[str, type[Diagnose | Recording | Monitoring | Plot]] = {
     "diagnose": Diagnose,
@@ -170,12 +175,9 @@ def pair(text: str, flag: str) -> tuple[str, str]:
     """Split `key=value` as `--map` and `--set` take it."""
     key, equals, value = text.rpartition("=") if flag == "--map" else text.partition("=")
     if not (equals and key.strip() and value.strip()):
-        example = {
-            "--map": "my/score=outcome/return",
-            "--set": "target_kl=0.02",
-            "--threshold": "kl-spike.factor=12",
-        }[flag]
-        raise UsageError(f"{text!r} is not key=value", where=flag, hint=f"{flag} {example}")
+        raise UsageError(
+            f"{text!r} is not key=value", where=flag, hint=f"{flag} {PAIR_EXAMPLES[flag]}"
+        )
     return key.strip(), value.strip()
 
 
@@ -184,25 +186,7 @@ def check(section: str, values: Mapping[str, Any], origin: str) -> dict[str, Any
     if section == "thresholds":  # a rule and its number may be written as a table in a table
         return {key: _check_number(key, value, origin) for key, value in _flat(values)}
     if section in FREE_SECTIONS:
-        entries = {}
-        for key, value in values.items():
-            location = f"{origin}, {section}.{key}"
-            if isinstance(value, dict):
-                raise UsageError(
-                    f"{key} is a table", where=location, hint=f'quote a name with dots: "{key}.x"'
-                )
-            if section == "metrics" and not isinstance(value, str):
-                raise UsageError(
-                    f"{value!r} is not the name of a metric",
-                    where=location,
-                    hint="rlvitals metrics",
-                )
-            if not isinstance(value, bool | int | float | str):
-                raise UsageError(f"{value!r} is not a number, a text or true/false", where=location)
-            if isinstance(value, float) and not isfinite(value):
-                raise UsageError(f"{key} cannot be {value}", where=location, hint="a finite number")
-            entries[key] = value
-        return entries
+        return {key: _check_free(section, key, value, origin) for key, value in values.items()}
     options_by_key = {option.key: option for option in options(section)}
     for key in values:
         if key not in options_by_key:
@@ -220,11 +204,7 @@ def _check_value(option: Option, value: object, origin: str) -> str | float | tu
         return _check_bool(value, location)
     if isinstance(option.default, float):
         amount = scalar(value) if isinstance(value, str) else value
-        if (
-            (isinstance(amount, int | float) and not isinstance(amount, bool))
-            and isfinite(amount)
-            and amount >= 0
-        ):
+        if _is_number(amount) and isfinite(amount) and amount >= 0:
             return float(amount)
         raise UsageError(f"{value!r} is not an amount", where=location, hint=option.set_to("2.5"))
     if isinstance(option.default, int):
@@ -249,6 +229,27 @@ def _check_bool(value: object, location: str) -> bool:
     if isinstance(truth, bool):
         return truth
     raise UsageError(f"{value!r} is not true or false", where=location)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_free(section: str, key: str, value: object, origin: str) -> Scalar:
+    location = f"{origin}, {section}.{key}"
+    if isinstance(value, dict):
+        raise UsageError(
+            f"{key} is a table", where=location, hint=f'quote a name with dots: "{key}.x"'
+        )
+    if section == "metrics" and not isinstance(value, str):
+        raise UsageError(
+            f"{value!r} is not the name of a metric", where=location, hint="rlvitals metrics"
+        )
+    if not isinstance(value, bool | int | float | str):
+        raise UsageError(f"{value!r} is not a number, a text or true/false", where=location)
+    if isinstance(value, float) and not isfinite(value):
+        raise UsageError(f"{key} cannot be {value}", where=location, hint="a finite number")
+    return value
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -304,33 +305,32 @@ def _read_muted(source: SettingsFile) -> tuple[Mute, ...]:
     file, entries = source.path, _content(source).get(MUTED_SECTION, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UsageError("muted is not a list of sections", where=str(file), hint="[[muted]]")
-    mutes = []
-    for i, entry in enumerate(entries, 1):
-        location = f"{file}, muted {i}"
-        kinds = {f.name: f.metadata["item"] for f in fields(Mute) if f.metadata}
-        for key, value in entry.items():
-            if key not in kinds:
-                hint = nearest(key, kinds) or f"one of {', '.join(kinds)}"
-                raise UsageError(f"muted has no option {key!r}", where=location, hint=hint)
-            kind = kinds[key]
-            if kind == "DATE":
-                is_valid = isinstance(value, date) and not isinstance(value, datetime)
-            elif kind == "N":
-                is_valid = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-            else:
-                is_valid = isinstance(value, str)
-            if not is_valid:
-                example = {"DATE": "2030-12-31, without quotes", "N": "50000"}.get(kinds[key], "")
-                raise UsageError(
-                    f"{key} cannot be {value!r}", where=location, hint=example or "a text"
-                )
-        for key in ("rule", "reason"):
-            if not entry.get(key, "").strip():
-                raise UsageError(
-                    f"a muted finding needs a {key}", where=location, hint=f'{key} = "..."'
-                )
-        mutes.append(Mute(**entry, where=location))
-    return tuple(mutes)
+    return tuple(_mute(entry, f"{file}, muted {i}") for i, entry in enumerate(entries, 1))
+
+
+def _mute(values: Mapping[str, Any], location: str) -> Mute:
+    kinds = {f.name: f.metadata["item"] for f in fields(Mute) if f.metadata}
+    for key, value in values.items():
+        if key not in kinds:
+            hint = nearest(key, kinds) or f"one of {', '.join(kinds)}"
+            raise UsageError(f"muted has no option {key!r}", where=location, hint=hint)
+        if not _is_a(kinds[key], value):
+            example = {"DATE": "2030-12-31, without quotes", "N": "50000"}.get(kinds[key], "")
+            raise UsageError(f"{key} cannot be {value!r}", where=location, hint=example or "a text")
+    for key in ("rule", "reason"):
+        if not values.get(key, "").strip():
+            raise UsageError(
+                f"a muted finding needs a {key}", where=location, hint=f'{key} = "..."'
+            )
+    return Mute(**values, where=location)
+
+
+def _is_a(kind: str, value: object) -> bool:
+    if kind == "DATE":
+        return isinstance(value, date) and not isinstance(value, datetime)
+    if kind == "N":
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, str)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -39,15 +39,7 @@ def list_runs(workspace: Workspace, arguments: Arguments) -> str:
     search = arguments.get("search", "").lower()
     lines = []
     for name, result in workspace.worst_first():
-        verdict = "unreadable" if isinstance(result, UnreadableLog) else result.verdict.word.value
-        if isinstance(result, UnreadableLog):
-            cause = f" {harmless(result.problem, 200)}"
-        elif not result.cases:
-            cause = ""
-        else:
-            case = result.cases[0]
-            cause = f" {case.finding.severity.name.lower()}[{case.rule.name}]"
-        line = f"{verdict} {_quote(name)}{_step(result)}{cause}"
+        line = f"{_verdict(result)} {_quote(name)}{_step(result)}{_first_cause(result)}"
         if search in line.lower():
             lines.append(line)
     return "\n".join(lines) or "no run"
@@ -207,8 +199,21 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:8]
 
 
+def _verdict(result: Diagnosis | UnreadableLog) -> str:
+    return "unreadable" if isinstance(result, UnreadableLog) else result.verdict.word.value
+
+
 def _step(result: Diagnosis | UnreadableLog) -> str:
     return "" if isinstance(result, UnreadableLog) else f" step {result.trace.last_step:,}"
+
+
+def _first_cause(result: Diagnosis | UnreadableLog) -> str:
+    if isinstance(result, UnreadableLog):
+        return f" {harmless(result.problem, 200)}"
+    if not result.cases:
+        return ""
+    case = result.cases[0]
+    return f" {case.finding.severity.name.lower()}[{case.rule.name}]"
 
 
 def _quote(name: str) -> str:

@@ -58,25 +58,7 @@ def parse(text: str) -> Condition:
         r"(?P<metric>\S+)\s*(?P<sign>[<>])\s*(?P<value>\S+)(?:\s+after\s+(?P<after>\S+))?", name
     )
     if limit is not None:
-        metric = limit["metric"]
-        if find_metric(metric) is None:
-            hint = "`rlvitals metrics` lists the names; --map NAME=METRIC maps your own"
-            raise UsageError(f"no metric is called {metric!r}", where=name, hint=hint)
-        try:
-            value = float(limit["value"])
-        except ValueError:
-            raise UsageError(f"{limit['value']!r} is not a number", where=name) from None
-        if limit["after"]:
-            count_text = limit["after"]
-            match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)([kmb]?)", count_text, re.IGNORECASE)
-            if match is None:
-                raise UsageError(
-                    f"{count_text!r} is not a number of steps", where=name, hint="after 500k"
-                )
-            after = float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}[match[2].lower()]
-        else:
-            after = 0.0
-        return Condition(name, metric, limit["sign"], value, after)
+        return _parse_limit(name, limit)
     rules = {rule.name for rule in CATALOGUE}
     states = {"error", "warning", SILENT, RUN_FINISHED, *(verdict.value for verdict in Word)}
     if name not in rules | states:
@@ -97,11 +79,7 @@ def find_alarms(diagnosis: Diagnosis, conditions: Sequence[Condition]) -> dict[s
     matches = {
         case.rule.name: (case, cause)
         for case, cause in _walk(diagnosis.cases)
-        if (
-            case.rule.name in urgent
-            or (case.finding.severity > Severity.NOTE and bool({case.rule.name, "warning"} & names))
-        )
-        and not _is_too_early(diagnosis)
+        if (case.rule.name in urgent or _matches(case, names)) and not _is_too_early(diagnosis)
     }
     for name, (case, cause) in matches.items():
         # A finding is sent by itself if its cause is not sent, or the user named its rule.
@@ -133,6 +111,10 @@ def _walk(cases: Sequence[Case], cause: str = "") -> Iterator[tuple[Case, str]]:
     for case in cases:
         yield case, cause
         yield from _walk(case.symptoms, cause or case.rule.name)
+
+
+def _matches(case: Case, names: set[str]) -> bool:
+    return case.finding.severity > Severity.NOTE and bool({case.rule.name, "warning"} & names)
 
 
 def _is_too_early(diagnosis: Diagnosis) -> bool:
@@ -179,3 +161,23 @@ def _limit_alarm(trace: Trace, condition: Condition) -> Alarm | None:
         return None
     text = f"{condition.metric} is {phrases.number(value)}: {condition.text}"
     return Alarm(condition.text, "warning", text, int(numbers.steps[-1]), "your own limit")
+
+
+def _parse_limit(text: str, match: re.Match[str]) -> Condition:
+    metric = match["metric"]
+    if find_metric(metric) is None:
+        hint = "`rlvitals metrics` lists the names; --map NAME=METRIC maps your own"
+        raise UsageError(f"no metric is called {metric!r}", where=text, hint=hint)
+    try:
+        value = float(match["value"])
+    except ValueError:
+        raise UsageError(f"{match['value']!r} is not a number", where=text) from None
+    after = _parse_count(match["after"], text) if match["after"] else 0.0
+    return Condition(text, metric, match["sign"], value, after)
+
+
+def _parse_count(text: str, condition: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)([kmb]?)", text, re.IGNORECASE)
+    if match is None:
+        raise UsageError(f"{text!r} is not a number of steps", where=condition, hint="after 500k")
+    return float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}[match[2].lower()]

@@ -32,25 +32,7 @@ def run(args: Namespace) -> int:
     if args.path is None and (args.unmapped or args.json):
         raise UsageError("which run?", where="rlvitals metrics", hint="rlvitals metrics PATH")
     if args.path is None:
-        framework = args.framework
-        from rlvitals.metrics import CATALOGUE
-        from rlvitals.metrics.frameworks import TABLES
-        from rlvitals.views import lists
-        from rlvitals.views.console import emit
-
-        if framework is None:
-            rows = [(m.name, m.title, m.unit, m.kind) for m in CATALOGUE]
-            emit(lists.columns(("metric", "title", "unit", "kind"), rows))
-            return 0
-        table = next((table for table in TABLES if table.framework == framework), None)
-        if table is None:
-            frameworks = [table.framework for table in TABLES]
-            hint = nearest(framework, frameworks) or f"one of {', '.join(frameworks)}"
-            raise UsageError(
-                f"no framework is called {framework!r}", where="--framework", hint=hint
-            )
-        emit(lists.framework(table))
-        return 0
+        return _list_catalogue(args.framework)
     from rlvitals.diagnosis import load
     from rlvitals.views import json_view, lists
     from rlvitals.views.console import emit
@@ -65,6 +47,25 @@ def run(args: Namespace) -> int:
             if len(runs) > 1:
                 emit(lists.heading(run.name))
             emit(lists.run(trace, unmapped_only=args.unmapped))
+    return 0
+
+
+def _list_catalogue(framework: str | None) -> int:
+    from rlvitals.metrics import CATALOGUE
+    from rlvitals.metrics.frameworks import TABLES
+    from rlvitals.views import lists
+    from rlvitals.views.console import emit
+
+    if framework is None:
+        rows = [(m.name, m.title, m.unit, m.kind) for m in CATALOGUE]
+        emit(lists.columns(("metric", "title", "unit", "kind"), rows))
+        return 0
+    table = next((table for table in TABLES if table.framework == framework), None)
+    if table is None:
+        frameworks = [table.framework for table in TABLES]
+        hint = nearest(framework, frameworks) or f"one of {', '.join(frameworks)}"
+        raise UsageError(f"no framework is called {framework!r}", where="--framework", hint=hint)
+    emit(lists.framework(table))
     return 0
 
 

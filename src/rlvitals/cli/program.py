@@ -75,19 +75,15 @@ class Parser(ArgumentParser):
                 message = f"no command is called {match[1]!r}"
             message = message.partition(" (choose from")[0] if hint else message
         elif message.startswith(("unrecognized arguments", "the following arguments are required")):
-            flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-            flag_names = (name.partition("=")[0] for name in self._argv if name.startswith("--"))
-            strange = (
-                name
-                for name in flag_names
-                if not (
-                    name in flags or (self.allow_abbrev and any(f.startswith(name) for f in flags))
-                )
-            )
-            hint = next((nearest(name, flags) for name in strange), "") or self._suggest_choice(
-                message.rpartition(": ")[2]
-            )
+            hint = self._suggest_flag() or self._suggest_choice(message.rpartition(": ")[2])
         raise UsageError(message, where=self.prog, hint=hint or f"{self.prog} --help")
+
+    def _suggest_flag(self) -> str:
+        """Return the known flag nearest to the first unknown one, or an empty string."""
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        flag_names = (name.partition("=")[0] for name in self._argv if name.startswith("--"))
+        strange = (name for name in flag_names if not self._accepts(name, flags))
+        return next((nearest(name, flags) for name in strange), "")
 
     def _suggest_choice(self, name: str) -> str:
         """Return the command with each choice of a missing argument, or an empty string."""
@@ -95,6 +91,9 @@ class Parser(ArgumentParser):
             if action.dest == name and action.choices and not action.option_strings:
                 return " or ".join(f"{self.prog} {choice}" for choice in action.choices)
         return ""
+
+    def _accepts(self, name: str, flags: Sequence[str]) -> bool:
+        return name in flags or (self.allow_abbrev and any(f.startswith(name) for f in flags))
 
 
 class DescriptionFormatter(RawDescriptionHelpFormatter):
@@ -192,6 +191,14 @@ def load_on_use(files: Files) -> Callable[[str], object]:
     return load
 
 
+def _select_files(files: Files, arguments: Sequence[str]) -> Files:
+    """Return what a line needs: the file of the command that it names, else all of them."""
+    if list(arguments) == ["--version"]:
+        return {}
+    matches = [file for file in chain(*files.values()) if [file.partition("_")[0]] == arguments[:1]]
+    return {"": matches} if matches else files
+
+
 def start(files: Files, argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` names; print user errors without a traceback."""
     if sys.stdout is None:  # closed by the parent process
@@ -200,14 +207,7 @@ def start(files: Files, argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode
     try:
         words = translate(sys.argv[1:] if argv is None else argv)
-        if list(words) == ["--version"]:
-            command_files: Files = {}
-        else:
-            matches = [
-                file for file in chain(*files.values()) if [file.partition("_")[0]] == words[:1]
-            ]
-            command_files = {"": matches} if matches else files
-        top = parser(load_commands(command_files))
+        top = parser(load_commands(_select_files(files, words)))
         if not words:
             top.print_help()
             return EXIT_USAGE

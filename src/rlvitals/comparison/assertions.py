@@ -75,20 +75,24 @@ def parse(text: str) -> Gate:
     for relation in GATE_RELATIONS:
         metric, relation_text, remainder = words.partition(f" {relation} ")
         if relation_text and " " not in metric:
-            amount, _, score_text = remainder.partition(" at ")
-            score_at = scores.parse_score_at(score_text) if score_text else DEFAULT_SCORE_AT
-            if amount in {"baseline", "the baseline"}:
-                return Gate(text, metric, relation, 0.0, "absolute", score_at)
-            match = re.fullmatch(r"(\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)\s*(.*)", amount)
-            if match is None or match[2] not in GATE_UNITS:
-                tokens = (match[2] if match else amount).split()
-                raise _parse_error(
-                    text, tokens, "a number, and % of the random-to-baseline range or % of baseline"
-                )
-            return Gate(text, metric, relation, float(match[1]), GATE_UNITS[match[2]], score_at)
+            return _parse_terms(text, metric, relation, remainder)
     raise _parse_error(
         text, words.split()[1:], "METRIC no worse than ..., or METRIC better than ..."
     )
+
+
+def _parse_terms(text: str, metric: str, relation: Relation, remainder: str) -> Gate:
+    amount, _, score_text = remainder.partition(" at ")
+    score_at = scores.parse_score_at(score_text) if score_text else DEFAULT_SCORE_AT
+    if amount in {"baseline", "the baseline"}:
+        return Gate(text, metric, relation, 0.0, "absolute", score_at)
+    match = re.fullmatch(r"(\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)\s*(.*)", amount)
+    if match is None or match[2] not in GATE_UNITS:
+        tokens = (match[2] if match else amount).split()
+        raise _parse_error(
+            text, tokens, "a number, and % of the random-to-baseline range or % of baseline"
+        )
+    return Gate(text, metric, relation, float(match[1]), GATE_UNITS[match[2]], score_at)
 
 
 def _parse_error(text: str, tokens: Sequence[str], expected: str) -> UsageError:

@@ -138,10 +138,7 @@ class FollowedRun:
             self._since = time_s
             if self._new:  # it has just been written, whatever the times in it
                 self._grew = time_s
-            columns = [file.state.columns for file in self._files.values()]
-            readers = dict.fromkeys(file.reader.name for file in self._files.values())
-            metrics, step = sum(map(len, columns)), self._step if self.points else None
-            yield Found(self.name, time_s, tuple(readers), metrics, self.points, step, self._new)
+            yield self._discovery(time_s)
         grown = [(file, file_news) for file, file_news in news if file_news is not None]
         if grown:
             yield from self._life(time_s, grown, first=first)
@@ -224,6 +221,12 @@ class FollowedRun:
         inside = file.path.is_relative_to(root)
         return str(file.path.relative_to(root)) if inside else file.path.name
 
+    def _discovery(self, time_s: float) -> Found:
+        columns = [file.state.columns for file in self._files.values()]
+        readers = dict.fromkeys(file.reader.name for file in self._files.values())
+        metrics, step = sum(map(len, columns)), self._step if self.points else None
+        return Found(self.name, time_s, tuple(readers), metrics, self.points, step, self._new)
+
     def _life(
         self, time_s: float, grown: Sequence[tuple[FileTail, NewPoints]], *, first: bool
     ) -> Iterator[Change]:
@@ -234,26 +237,9 @@ class FollowedRun:
             self._points = 0  # all of them are to be judged
         if not first:
             if is_restarted:
-                for rule, finding in self.diagnosis.findings if self.diagnosis else ():
-                    yield Cleared(
-                        self.name,
-                        time_s,
-                        rule,
-                        finding,
-                        "the run was started anew: its rows are others",
-                        self._step,
-                    )
-                self.diagnosis, self._judged, self._points = None, None, 0
-                self.identity, self.is_copy = None, False
-                self._over = self._spent = False
+                yield from self._forget(time_s)
             elif self.vanished or self._over or self._quiet:
-                if self.vanished:
-                    cause = "its files are back"
-                elif self._over:
-                    cause = "it grows again, though its log says that it had ended"
-                else:
-                    cause = f"it grows again after {format_duration(silent)}"
-                yield Resumed(self.name, time_s, self._step, cause)
+                yield Resumed(self.name, time_s, self._step, self._explain_resume(silent))
             elif self._grew is not None:
                 self._gaps.append(time_s - self._grew)
             self._grew = self._since = time_s
@@ -261,6 +247,28 @@ class FollowedRun:
             self._ask_at = self._patience
             self._quiet = self.vanished = False
             self._over = self._over and any(f.state.is_over for f in self._files.values())
+
+    def _explain_resume(self, silent: float) -> str:
+        if self.vanished:
+            return "its files are back"
+        if self._over:
+            return "it grows again, though its log says that it had ended"
+        return f"it grows again after {format_duration(silent)}"
+
+    def _forget(self, time_s: float) -> Iterator[Change]:
+        """Clear the findings of rows that no longer exist."""
+        for rule, finding in self.diagnosis.findings if self.diagnosis else ():
+            yield Cleared(
+                self.name,
+                time_s,
+                rule,
+                finding,
+                "the run was started anew: its rows are others",
+                self._step,
+            )
+        self.diagnosis, self._judged, self._points = None, None, 0
+        self.identity, self.is_copy = None, False
+        self._over = self._spent = False
 
     def _usual_silence(self) -> float:
         """Return the silence, in seconds, that is unusual for this run."""
@@ -304,16 +312,19 @@ class FollowedRun:
         step = trace.last_step
         if cycle.over and not self._over:
             self._over = True
-            if cycle.traceback:
-                how, reason = "failed", cycle.traceback.strip().rpartition("\n")[2]
-            elif cycle.exit_code:
-                how, reason = "failed", f"exit code {cycle.exit_code}"
-            elif any(note.endswith("stopped by hand") for note in trace.notes):
-                how, reason = "stopped", "by hand"
-            else:
-                how, reason = "finished", ""
+            how, reason = _format_end(cycle, trace.notes)
             yield Ended(self.name, time_s, step, how, reason, cycle.exit_code)
         elif not cycle.over and trace.budget and step >= trace.budget.steps and not self._spent:
             self._spent = True
             reason = f"all {trace.budget.steps:,} steps of its budget are done"
             yield Ended(self.name, time_s, step, "budget spent", reason)
+
+
+def _format_end(cycle: Lifecycle, notes: Sequence[str]) -> tuple[str, str]:
+    if cycle.traceback:
+        return "failed", cycle.traceback.strip().rpartition("\n")[2]
+    if cycle.exit_code:
+        return "failed", f"exit code {cycle.exit_code}"
+    if any(note.endswith("stopped by hand") for note in notes):
+        return "stopped", "by hand"
+    return "finished", ""

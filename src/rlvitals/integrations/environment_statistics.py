@@ -64,24 +64,23 @@ class Statistics:
         for i, values in enumerate(numbers):
             self.seen += values.size
             if not np.isfinite(values.sum(dtype=np.float64)):
-                wrong = ~np.isfinite(values)
-                self.broken += int(wrong.sum())
-                if wrong.any() and not self.reported:
-                    self.reported = True
-                    index = [int(j) for j in np.argwhere(wrong)[0]]
-                    value = str(values[wrong][0])
-                    self.run.event(
-                        "not-a-number",
-                        step=self.step,
-                        variable="observation",
-                        value=value,
-                        at=index,
-                    )
-                    self.run.note(f"observation{index} is {value} at step {self.step}")
+                self._report_nonfinite(values)
             if i == len(self.ends):
                 self.ends.append((values.copy(), values.copy()))
             low, high = self.ends[i]
             self.ends[i] = np.fmin(low, values), np.fmax(high, values)
+
+    def _report_nonfinite(self, values: NDArray[Any]) -> None:
+        wrong = ~np.isfinite(values)
+        self.broken += int(wrong.sum())
+        if wrong.any() and not self.reported:
+            self.reported = True
+            index = [int(j) for j in np.argwhere(wrong)[0]]
+            value = str(values[wrong][0])
+            self.run.event(
+                "not-a-number", step=self.step, variable="observation", value=value, at=index
+            )
+            self.run.note(f"observation{index} is {value} at step {self.step}")
 
     def log(self) -> None:
         """Log the sums since the last call, and reset them."""
@@ -99,27 +98,25 @@ class Statistics:
                 "reward/min": float(rewards.min()),
                 "reward/max": float(rewards.max()),
             }
-            actions = np.stack(self.actions)
-            space = self.space
-            if isinstance(space, spaces.Discrete) and space.n <= MAX_ACTION_SERIES:
-                indices = actions.ravel().astype(np.int64) - int(space.start)
-                counts = np.bincount(indices[indices >= 0], minlength=int(space.n))
-                action_numbers = {
-                    f"policy/action_count/{i}": float(count) for i, count in enumerate(counts)
-                }
-            elif isinstance(space, spaces.Box) and space.is_bounded():
-                edge = BOUND_MARGIN * (space.high - space.low)
-                flat = actions.reshape(-1, *space.shape)
-                at_bound = (flat <= space.low + edge) | (flat >= space.high - edge)
-                action_numbers = {"policy/action_at_bound_share": float(at_bound.mean())}
-            else:
-                action_numbers = {}
-            numbers |= action_numbers
+            numbers |= self._summarise_actions(np.stack(self.actions))
         numbers |= self._summarise_observations()
         self.run.log(self.step, numbers)
         self.marked = self.step, end_time
         self.rewards, self.actions, self.ends = [], [], []
         self.broken = self.seen = self.looks = 0
+
+    def _summarise_actions(self, actions: NDArray[Any]) -> dict[str, float]:
+        space = self.space
+        if isinstance(space, spaces.Discrete) and space.n <= MAX_ACTION_SERIES:
+            indices = actions.ravel().astype(np.int64) - int(space.start)
+            counts = np.bincount(indices[indices >= 0], minlength=int(space.n))
+            return {f"policy/action_count/{i}": float(count) for i, count in enumerate(counts)}
+        if isinstance(space, spaces.Box) and space.is_bounded():
+            edge = BOUND_MARGIN * (space.high - space.low)
+            flat = actions.reshape(-1, *space.shape)
+            at_bound = (flat <= space.low + edge) | (flat >= space.high - edge)
+            return {"policy/action_at_bound_share": float(at_bound.mean())}
+        return {}
 
     def _summarise_observations(self) -> dict[str, float]:
         if not self.seen:

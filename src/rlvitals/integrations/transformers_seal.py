@@ -115,17 +115,7 @@ class Seal(TrainerCallback):
         """Delay a save to the end of its generation, and hide an older one of its step."""
         if self._off:
             return
-        if self._cuts is not None:
-            by_score = args.load_best_model_at_end or args.save_strategy == SaveStrategy.BEST
-            if self._cuts.ends_at(state.global_step) or control.should_training_stop:
-                control.should_save = control.should_save or self._waits
-                control.should_evaluate = control.should_evaluate or self._evaluates
-                self._waits = self._evaluates = False
-            else:
-                self._waits, control.should_save = self._waits or control.should_save, False
-                if by_score:
-                    self._evaluates = self._evaluates or control.should_evaluate
-                    control.should_evaluate = False
+        self._wait(args, state, control)
         self._check_room(args, state, control)
         self._hide_older(args, state)
         if self._progress is not None:
@@ -169,6 +159,11 @@ class Seal(TrainerCallback):
                 written = folder.is_dir() and not (folder / naming.MANIFEST_FILE).exists()
                 if written and step not in self._before:
                     self._seal(args, state, step, "the place within a step, where SIGTERM came,")
+        self._finish_root(args, state, kwargs.get("model"))
+        self.checkpoints = self._progress = self._loader = None
+
+    def _finish_root(self, args: TrainingArguments, state: TrainerState, model: object) -> None:
+        """Write the final files into the run's folder."""
         root = Path(args.output_dir)
         last = (
             naming.checkpoint_path(root, state.global_step)
@@ -176,13 +171,12 @@ class Seal(TrainerCallback):
             else None
         )
         try:
-            huggingface_root.finish(root, args, state, kwargs.get("model"), last)
+            huggingface_root.finish(root, args, state, model, last)
         except OSError as error:
             self._say(f"the run's folder has not got all at the end: {error}")
         if self._progress is not None:
             is_complete = state.global_step >= state.max_steps
             self._progress.finish(progress.COMPLETED if is_complete else progress.STOPPED)
-        self.checkpoints = self._progress = self._loader = None
 
     def _finish_early(self, status: str) -> None:
         """Record that a training ended early, by an exception or with its process."""
@@ -225,15 +219,9 @@ class Seal(TrainerCallback):
         if args.hub_token is not None and (folder / "training_args.bin").exists():
             with suppress(OSError):  # a checkpoint is copied and shared
                 huggingface_root.write_arguments(folder, args)
-        loss_names = []
-        if self._cuts is not None and not self._cuts.ends_at(step):
-            loss_names.append(grpo_boundaries.GENERATION_LOSS)
-        if getattr(args, "sync_ref_model", False) and getattr(args, "beta", 0.0):
-            loss_names.append(grpo_boundaries.REFERENCE_LOSS)
-        loss_names = loss_names + data_order.list_losses(args, self._loader, step, self._passes)
         facts = {
             "weights_only": args.save_only_model,
-            "not_saved": [*losses, *loss_names],
+            "not_saved": [*losses, *self._list_losses(args, step)],
         }
         best = {state.best_global_step} if state.best_global_step else set()
         sealed = checkpoints.seal(
@@ -265,6 +253,29 @@ class Seal(TrainerCallback):
                 newest |= {k: v for k, v in row.items() if type(v) is float or isinstance(v, Real)}
         numbers = {key: float(value) for key, value in newest.items() if key != "step"}
         return {key: value for key, value in numbers.items() if isfinite(value)}
+
+    def _list_losses(self, args: TrainingArguments, step: int) -> list[str]:
+        losses = []
+        if self._cuts is not None and not self._cuts.ends_at(step):
+            losses.append(grpo_boundaries.GENERATION_LOSS)
+        if getattr(args, "sync_ref_model", False) and getattr(args, "beta", 0.0):
+            losses.append(grpo_boundaries.REFERENCE_LOSS)
+        return losses + data_order.list_losses(args, self._loader, step, self._passes)
+
+    def _wait(self, args: TrainingArguments, state: TrainerState, control: TrainerControl) -> None:
+        """Delay a save to the end of its generation, with the evaluation it depends on."""
+        if self._cuts is None:
+            return
+        by_score = args.load_best_model_at_end or args.save_strategy == SaveStrategy.BEST
+        if self._cuts.ends_at(state.global_step) or control.should_training_stop:
+            control.should_save = control.should_save or self._waits
+            control.should_evaluate = control.should_evaluate or self._evaluates
+            self._waits = self._evaluates = False
+            return
+        self._waits, control.should_save = self._waits or control.should_save, False
+        if by_score:
+            self._evaluates = self._evaluates or control.should_evaluate
+            control.should_evaluate = False
 
     def _check_room(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl

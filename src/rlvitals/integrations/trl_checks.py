@@ -37,20 +37,20 @@ def run_checks(tap: Tap, resumed: int, moved: Check, scored: Check | None) -> li
         ("sampler-has-weights", SAMPLER_TITLE, lambda: sampler(tap)),
         ("ranks-differ", "the processes draw different samples", lambda: ranks(tap)),
     )
-    checks = []
-    for name, says, make in makers:
-        if missing:
-            check = Check(name, says, CouldNotCheck(missing))
-        else:
-            try:
-                check = make()
-            except Exception as error:  # noqa: BLE001 - a preflight reports and never ends a training
-                check = Check(name, says, CouldNotCheck(f"{type(error).__name__}: {error}"))
-        checks.append(check)
+    checks = [_run_check(name, says, make, missing) for name, says, make in makers]
     not_scored = Check(
         "right-beats-wrong", RIGHT_TITLE, CouldNotCheck(missing or "training did not begin")
     )
     return [*checks, moved, scored or not_scored]
+
+
+def _run_check(name: str, says: str, make: Callable[[], Check], missing: str) -> Check:
+    if missing:
+        return Check(name, says, CouldNotCheck(missing))
+    try:
+        return make()
+    except Exception as error:  # noqa: BLE001 - a preflight reports and never ends a training
+        return Check(name, says, CouldNotCheck(f"{type(error).__name__}: {error}"))
 
 
 def ratio(tap: Tap) -> Check:
@@ -66,16 +66,18 @@ def ratio(tap: Tap) -> Check:
             [_mask(loss, loss.logps - reference, tap) for loss, reference in pairs]
         )
     elif "old_logps" in losses[0].inputs:  # RLOO: of whole sequences
-        ratios = []  # per token: rounding adds up over a sequence's length
-        for loss in losses:
-            mask = loss.inputs["completion_mask"]
-            new = (torch.as_tensor(loss.logps) * mask).sum(dim=1)
-            ratios.append((new - loss.inputs["old_logps"]) / mask.sum(dim=1).clamp(min=1))
-        log_ratios = torch.cat(ratios)
+        log_ratios = torch.cat([_lengthwise(loss, loss.inputs["old_logps"]) for loss in losses])
     else:
         problem = "TRL does not compute it here: it takes it to be 1 (see logps-of-tokens)"
         return Check("ratio-is-one", RATIO_TITLE, CouldNotCheck(problem))
     return updates.check_ratio(_cast(log_ratios.exp(), tap), note=_dropout(tap))
+
+
+def _lengthwise(loss: Loss, old: torch.Tensor) -> torch.Tensor:
+    """Return a sequence's log-ratio per token: rounding adds up over its length."""
+    mask = loss.inputs["completion_mask"]
+    new = (torch.as_tensor(loss.logps) * mask).sum(dim=1)
+    return (new - old) / mask.sum(dim=1).clamp(min=1)
 
 
 def _mask(loss: Loss, values: torch.Tensor, tap: Tap) -> torch.Tensor:
@@ -178,20 +180,25 @@ def covers(tap: Tap) -> Check:
             return language.check_loss_mask(loss.weight, first.drawn[rows], torch.ones(len(rows)))
         weights.append(loss.weight)
         drawn.append(first.drawn[rows] & ~first.exempt[rows, None])
-        advantages = loss.inputs["advantages"]
-        is_trained = (advantages if advantages.ndim == 1 else advantages.abs().sum(dim=1)) != 0
-        old = loss.inputs.get("old_per_token_logps")
-        if old is not None and loss.logps is not None:  # a clipped token has no derivative
-            clipped = ((loss.logps - old).exp() - 1).abs() >= float(tap.trainer.epsilon_low)
-            is_trained &= ~(clipped & (loss.inputs["completion_mask"] > 0)).any(dim=1)
-        # Options of GRPO that exclude tokens from the loss.
-        quantile, threshold = (
-            getattr(tap.trainer, name, None)
-            for name in ("top_entropy_quantile", "off_policy_mask_threshold")
-        )
-        thinned = (quantile is not None and quantile < 1) or threshold is not None
-        must_train.append(torch.zeros_like(is_trained) if thinned else is_trained)
+        must_train.append(_select_trained(loss, tap))
     return language.check_loss_mask(torch.cat(weights), torch.cat(drawn), torch.cat(must_train))
+
+
+def _select_trained(loss: Loss, tap: Tap) -> torch.Tensor:
+    """Return which samples [B] must have a gradient at every token."""
+    advantages = loss.inputs["advantages"]
+    is_trained = (advantages if advantages.ndim == 1 else advantages.abs().sum(dim=1)) != 0
+    old = loss.inputs.get("old_per_token_logps")
+    if old is not None and loss.logps is not None:  # a clipped token has no derivative
+        clipped = ((loss.logps - old).exp() - 1).abs() >= float(tap.trainer.epsilon_low)
+        is_trained &= ~(clipped & (loss.inputs["completion_mask"] > 0)).any(dim=1)
+    # Options of GRPO that exclude tokens from the loss.
+    quantile, threshold = (
+        getattr(tap.trainer, name, None)
+        for name in ("top_entropy_quantile", "off_policy_mask_threshold")
+    )
+    thinned = (quantile is not None and quantile < 1) or threshold is not None
+    return torch.zeros_like(is_trained) if thinned else is_trained
 
 
 def sampler(tap: Tap) -> Check:

@@ -23,12 +23,13 @@ CONTROL_HEADER = "x-rlvitals-control"
 MAX_BODY_BYTES = 4096  # of a request that changes something
 MAX_RATE = 60.0  # requests a second of one address, on average
 MAX_BURST = 300.0  # requests at once
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
 SECURITY_HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
-        "img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
-    ),
+    "content-security-policy": CONTENT_POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
@@ -64,9 +65,12 @@ class AccessCheck:
                 message["headers"] = [*message["headers"], *extra]
             await send(message)
 
-        headers = Headers(scope=scope)
-        refusal = self._refuse_form(scope, headers) or self._refuse_sender(scope, headers)
+        refusal = self._refuse(scope, Headers(scope=scope))
         await (refusal or self.app)(scope, receive, send_with_headers)
+
+    def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the answer to a request that is not passed on; None for one that is."""
+        return self._refuse_form(scope, headers) or self._refuse_sender(scope, headers)
 
     def _refuse_form(self, scope: Scope, headers: Headers) -> Response | None:
         """Refuse a request by its method, its size and, where it changes something, its token."""
@@ -76,10 +80,7 @@ class AccessCheck:
         if scope["method"] not in {"GET", "HEAD"} and not is_change:
             text = "this server is read-only: `rlvitals serve --control` takes changes"
             return PlainTextResponse(text, 405, {"allow": "GET, HEAD"})
-        length = headers.get("content-length", "0")
-        is_long_body = not length.isdecimal() or int(length) > (MAX_BODY_BYTES if is_change else 0)
-        is_long_query = len(scope["query_string"]) > 8192
-        if is_long_body or is_long_query or "transfer-encoding" in headers:
+        if _is_too_large(scope, headers, MAX_BODY_BYTES if is_change else 0):
             return PlainTextResponse("the request is too large", 413)
         return None
 
@@ -88,16 +89,7 @@ class AccessCheck:
         host = headers.get("host", "")
         if not self._is_own_host(host):
             return PlainTextResponse(f"this server is not called {host[:100]!r}", 421)
-        origin = headers.get("origin")
-        if origin is not None and origin != f"{scope['scheme']}://{headers.get('host', '')}":
-            is_own_origin = False
-        else:
-            site, mode = (
-                headers.get("sec-fetch-site", "none"),
-                headers.get("sec-fetch-mode", "navigate"),
-            )
-            is_own_origin = site in {"same-origin", "none"} or mode == "navigate"
-        if not is_own_origin:
+        if not _is_own_origin(scope, headers):
             return PlainTextResponse("requests from other sites are refused", 403)
         if not self._has_allowance((scope.get("client") or ("", 0))[0]):
             return PlainTextResponse("too many requests", 429, {"retry-after": "1"})
@@ -152,6 +144,23 @@ class AccessCheck:
 
     def _matches(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self.token.encode())
+
+
+def _is_too_large(scope: Scope, headers: Headers, max_body_bytes: int) -> bool:
+    """Return whether the query or the body is too long; a body without a length is."""
+    length = headers.get("content-length", "0")
+    is_long_body = not length.isdecimal() or int(length) > max_body_bytes
+    is_long_query = len(scope["query_string"]) > 8192
+    return is_long_body or is_long_query or "transfer-encoding" in headers
+
+
+def _is_own_origin(scope: Scope, headers: Headers) -> bool:
+    """Return whether a request comes from this server's own pages, or from no page."""
+    origin = headers.get("origin")
+    if origin is not None and origin != f"{scope['scheme']}://{headers.get('host', '')}":
+        return False
+    site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
+    return site in {"same-origin", "none"} or mode == "navigate"
 
 
 def _is_address(name: str) -> bool:

@@ -84,17 +84,7 @@ class Channel:
         listener = _Listener(asyncio.get_running_loop())
         with self._lock:
             self.has_readers = True
-            boot, _, number = position.partition("-")
-            if not position:
-                missed = []
-            else:
-                oldest = self._recent[0][0] if self._recent else self._count + 1
-                if boot != self._boot or not number.isdecimal() or int(number) + 1 < oldest:
-                    missed = [
-                        f"id: {self._boot}-{self._count}\nevent: reload\ndata: {{}}\n\n".encode()
-                    ]
-                else:
-                    missed = [message for count, message in self._recent if count > int(number)]
+            missed = self._messages_after(position)
             self._listeners.add(listener)
         try:
             yield b"retry: 1000\n\n"
@@ -109,6 +99,15 @@ class Channel:
             with self._lock:
                 self._listeners.discard(listener)
                 self.quiet_since = time.monotonic()
+
+    def _messages_after(self, position: str) -> list[bytes]:
+        boot, _, number = position.partition("-")
+        if not position:
+            return []
+        oldest = self._recent[0][0] if self._recent else self._count + 1
+        if boot != self._boot or not number.isdecimal() or int(number) + 1 < oldest:
+            return [f"id: {self._boot}-{self._count}\nevent: reload\ndata: {{}}\n\n".encode()]
+        return [message for count, message in self._recent if count > int(number)]
 
 
 def _put_all(listeners: list[_Listener], message: bytes) -> None:

@@ -157,9 +157,7 @@ class LiveRun:
             looks = {path: file.look(time_s) for path, file in self._files.items()}
             news = {path: new for path, new in looks.items() if new is not None}
             if not news:
-                if not self.is_deleted and all(file.is_missing for file in self._files.values()):
-                    self.is_deleted = True
-                    self.channel.publish("deleted", {})
+                self._notice_deletion()
                 self._notice_end()
                 return
             self._grew = time_s
@@ -233,16 +231,7 @@ class LiveRun:
             others=unmapped,
         )
         self.judgements += 1
-        try:
-            mark = marks.read(self.run)
-        except UsageError:
-            mark = None
-        files = console.names(self.run)
-        self.page = run_page.build(
-            subject,
-            self.judgements,
-            Extras(phrases.headline(diagnosis), mark, self.rollouts, files),
-        )
+        self.page = run_page.build(subject, self.judgements, self._extras(diagnosis))
         self.diagnosis = diagnosis
         self.diagnosis_has_points = True
         self._judged_at, self._judged_points = time_s, self._count_points()
@@ -294,6 +283,19 @@ class LiveRun:
         if rollouts is not None:
             self._rollout_log = to_log(rollouts)
         self.rollouts = rollouts
+
+    def _extras(self, diagnosis: Diagnosis) -> Extras:
+        try:
+            mark = marks.read(self.run)
+        except UsageError:
+            mark = None
+        files = console.names(self.run)
+        return Extras(phrases.headline(diagnosis), mark, self.rollouts, files)
+
+    def _notice_deletion(self) -> None:
+        if not self.is_deleted and all(file.is_missing for file in self._files.values()):
+            self.is_deleted = True
+            self.channel.publish("deleted", {})
 
     def _notice_end(self) -> None:
         """Have the run judged where its process has ended since, without another row."""

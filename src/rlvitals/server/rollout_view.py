@@ -27,10 +27,7 @@ MAX_COMPARED_WORDS = 600  # of each text, that are compared
 
 def controls(rollouts: Rollouts) -> Html:
     """Return the choice of view and steps; the script fetches what it chooses."""
-    values = np.unique(rollouts.rows["step"])
-    values = values[values != NO_STEP]
-    every = -(-len(values) // 400) or 1  # the choice offers at most 400
-    steps = [int(step) for step in values[::-1][::every][::-1]]
+    steps = _steps(rollouts)
     views = {"pairs": "one prompt, two steps", "group": "groups side by side"}
     first, last = (steps[0], steps[-1]) if steps else (0, 0)
     return join(
@@ -53,24 +50,7 @@ def pairs(rollouts: Rollouts, step: int, against: int) -> Html:
     more = f"; the first {MAX_SHOWN_PAIRS} are shown" if is_cut else ""
     head = f"{len(found_pairs):,} {noun} at both steps, the largest change of reward first{more}."
     head += " Of each, the rollout whose reward is nearest to the mean is shown."
-    articles = []
-    for item in found_pairs[:MAX_SHOWN_PAIRS]:
-        old, new = rollouts.read_sample(item.before.index), rollouts.read_sample(item.after.index)
-        old_text, new_text = _differences(old.text, new.text)
-        articles.append(
-            el(
-                "article",
-                _prompt(old.prompt),
-                el("ul", *(el("li", text) for text in _changes(item, old, new)), class_="changes"),
-                el(
-                    "div",
-                    _column(f"step {item.before.step:,}", item.before.index, old, old_text),
-                    _column(f"step {item.after.step:,}", item.after.index, new, new_text),
-                    class_="columns",
-                ),
-                class_="rollout",
-            )
-        )
+    articles = (_pair(rollouts, item) for item in found_pairs[:MAX_SHOWN_PAIRS])
     return join(el("p", head, class_="about"), *articles)
 
 
@@ -85,29 +65,14 @@ def groups(rollouts: Rollouts, step: int, number_of_group: int) -> Html:
     members = indices[rows["group"][indices] == names[position]]
     ordered = members[np.argsort(-np.nan_to_num(rows["reward"][members]), kind="stable")]
     prompt = rollouts.read_sample(int(members[0])).prompt
-    samples = [(int(i), rollouts.read_sample(int(i))) for i in ordered[:MAX_SHOWN_SAMPLES]]
-    rewards = rows["reward"][members].tolist()
-    finite = [value for value in rewards if isfinite(value)]
-    if not finite:
-        rewards_text = Html("")
-    else:
-        span = f"{number(min(finite))} to {number(max(finite))}"
-        text = f"{quantity(len(rewards), 'rollout')}, reward {span}"
-        if len(finite) > 1 and min(finite) == max(finite):
-            text += ": all are paid alike, so none of them is learned from"
-        rewards_text = el("p", text, class_="about")
-    count = len(ordered)
-    text = f"The {MAX_SHOWN_SAMPLES} best paid of {count}."
     return join(
         _group_buttons(position, len(names)),
         _prompt(prompt),
-        rewards_text,
-        el(
-            "div",
-            *(_sample(i, sample, prompt=False) for i, sample in samples),
-            class_="columns several",
+        _rewards_text(rows["reward"][members].tolist()),
+        _side_by_side(
+            [(int(i), rollouts.read_sample(int(i))) for i in ordered[:MAX_SHOWN_SAMPLES]]
         ),
-        el("p", text, class_="about") if count > MAX_SHOWN_SAMPLES else Html(""),
+        _cut_note(len(ordered)),
     )
 
 
@@ -146,6 +111,13 @@ def _find_proof(rollouts: Rollouts, finding: Finding) -> NDArray[np.int64]:
     )
 
 
+def _steps(rollouts: Rollouts) -> list[int]:
+    steps = np.unique(rollouts.rows["step"])
+    steps = steps[steps != NO_STEP]
+    every = -(-len(steps) // 400) or 1  # the choice offers at most 400
+    return [int(step) for step in steps[::-1][::every][::-1]]
+
+
 def _select(name: str, label: str, options: dict[str, str], selected: str) -> Html:
     choices = (el("option", text, value=value, selected=value == selected)
                for value, text in options.items())  # fmt: skip
@@ -154,6 +126,23 @@ def _select(name: str, label: str, options: dict[str, str], selected: str) -> Ht
 
 def _step_select(name: str, label: str, steps: Sequence[int], selected: int) -> Html:
     return _select(name, label, {str(step): f"{step:,}" for step in steps}, str(selected))
+
+
+def _pair(rollouts: Rollouts, item: Pair) -> Html:
+    old, new = rollouts.read_sample(item.before.index), rollouts.read_sample(item.after.index)
+    old_text, new_text = _differences(old.text, new.text)
+    return el(
+        "article",
+        _prompt(old.prompt),
+        el("ul", *(el("li", text) for text in _changes(item, old, new)), class_="changes"),
+        el(
+            "div",
+            _column(f"step {item.before.step:,}", item.before.index, old, old_text),
+            _column(f"step {item.after.step:,}", item.after.index, new, new_text),
+            class_="columns",
+        ),
+        class_="rollout",
+    )
 
 
 def _changes(item: Pair, old_sample: Sample, new_sample: Sample) -> Iterator[str]:
@@ -185,6 +174,11 @@ def _column(title: str, index: int, sample: Sample, text: Html) -> Html:
               _reply(text, sample.text), _strip(sample))  # fmt: skip
 
 
+def _side_by_side(samples: Sequence[tuple[int, Sample]]) -> Html:
+    return el("div", *(_sample(i, sample, prompt=False) for i, sample in samples),
+              class_="columns several")  # fmt: skip
+
+
 def _sample(index: int, sample: Sample, *, prompt: bool) -> Html:
     step = "" if sample.step is None else f" · step {sample.step:,}"
     return el(
@@ -192,17 +186,7 @@ def _sample(index: int, sample: Sample, *, prompt: bool) -> Html:
         el("h4", f"sample {index}{step}"),
         *_facts(sample),
         *([_prompt(sample.prompt)] if prompt else []),
-        *(
-            el(
-                "div",
-                el("p", turn.role, class_="role"),
-                *([_reply(paragraphs(turn.text), turn.text)] if turn.text else []),
-                *map(_call, turn.tool_calls),
-                class_="turn",
-            )
-            for turn in sample.turns
-            if not _is_shown_result(turn, sample)
-        ),
+        *(_turn(turn) for turn in sample.turns if not _is_shown_result(turn, sample)),
         _strip(sample),
         class_="rollout-sample",
     )
@@ -240,6 +224,13 @@ def _part_row(name: str, value: float, *, total: bool = False) -> Html:
 def _is_shown_result(turn: Turn, sample: Sample) -> bool:
     """Return whether a turn repeats the result that is shown below its call."""
     return turn.role == "tool" and turn.text in {call.result for call in sample.tool_calls}
+
+
+def _turn(turn: Turn) -> Html:
+    text = [_reply(paragraphs(turn.text), turn.text)] if turn.text else []
+    return el(
+        "div", el("p", turn.role, class_="role"), *text, *map(_call, turn.tool_calls), class_="turn"
+    )
 
 
 def _call(call: ToolCall) -> Html:
@@ -299,6 +290,22 @@ def _group_buttons(position: int, count: int) -> Html:
 
     return el("p", button("previous", position - 1), f" group {position + 1:,} of {count:,} ",
               button("next", position + 1), class_="rollout-tools")  # fmt: skip
+
+
+def _rewards_text(rewards: Sequence[float]) -> Html:
+    finite = [value for value in rewards if isfinite(value)]
+    if not finite:
+        return Html("")
+    span = f"{number(min(finite))} to {number(max(finite))}"
+    text = f"{quantity(len(rewards), 'rollout')}, reward {span}"
+    if len(finite) > 1 and min(finite) == max(finite):
+        text += ": all are paid alike, so none of them is learned from"
+    return el("p", text, class_="about")
+
+
+def _cut_note(count: int) -> Html:
+    text = f"The {MAX_SHOWN_SAMPLES} best paid of {count}."
+    return el("p", text, class_="about") if count > MAX_SHOWN_SAMPLES else Html("")
 
 
 def _number(value: float) -> str:

@@ -21,17 +21,7 @@ def draw(series: Series, columns: int, rows: int) -> list[str]:
     finite = series.finite()
     if len(finite):
         lows, highs = _spans(finite, dots.shape[1])
-        heights = []
-        for values in (lows, highs):
-            row_count = dots.shape[0]
-            low, high = float(finite.values.min()), float(finite.values.max())
-            span = high / 2 - low / 2  # halves: the full range may overflow float64
-            if span <= 0:
-                height = np.full(len(values), row_count // 2, dtype=np.int64)
-            else:
-                shares = (np.nan_to_num(values, nan=low) / 2 - low / 2) / span
-                height = np.clip((shares * row_count).astype(np.int64), 0, row_count - 1)
-            heights.append(height)
+        heights = [_height(values, finite.values, dots.shape[0]) for values in (lows, highs)]
         for column in np.flatnonzero(np.isfinite(lows)):
             dots[heights[0][column] : heights[1][column] + 1, column] = True
     blocks = dots[::-1].reshape(rows, dot_rows, columns, dot_columns)
@@ -56,3 +46,15 @@ def _spans(series: Series, width: int) -> tuple[NDArray[np.float64], NDArray[np.
     is_outside = np.arange(width) > columns.max()
     lows[is_outside] = highs[is_outside] = np.nan
     return lows, highs
+
+
+def _height(
+    values: NDArray[np.float64], scale: NDArray[np.float64], rows: int
+) -> NDArray[np.int64]:
+    """Return the row of each value, 0 at the bottom; a constant lies in the middle."""
+    low, high = float(scale.min()), float(scale.max())
+    span = high / 2 - low / 2  # halves: the full range may overflow float64
+    if span <= 0:
+        return np.full(len(values), rows // 2, dtype=np.int64)
+    shares = (np.nan_to_num(values, nan=low) / 2 - low / 2) / span
+    return np.clip((shares * rows).astype(np.int64), 0, rows - 1)

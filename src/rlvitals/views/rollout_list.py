@@ -21,27 +21,26 @@ CONTEXT_WORDS = 6  # equal words around a change
 
 def listing(rollouts: Rollouts, indices: Iterable[int]) -> RenderableType:
     """Render one line for each rollout."""
-    rows = []
-    for index in indices:
-        row, sample = rollouts.rows[index], rollouts.read_sample(index)
-        end = f"{sample.stop_reason or '-'}{f' ({sample.error})' if sample.error else ''}"
-        reply = " ".join(sample.text.split())
-        rows.append(
-            (
-                str(index),
-                "-" if row["step"] == NO_STEP else str(row["step"]),
-                sample.task or "-",
-                _number(row["reward"]),
-                str(row["turns"]),
-                str(row["characters"]),
-                _cut(" ".join(end.split()), REPLY_CHARACTERS // 2),
-                _cut(reply, REPLY_CHARACTERS),
-            )
-        )
     return lists.columns(
         ("sample", "step", "task", "reward", "turns", "chars", "stop", "reply"),
-        rows,
+        [_line(rollouts, index) for index in indices],
         whole=7,
+    )
+
+
+def _line(rollouts: Rollouts, index: int) -> tuple[str, ...]:
+    row, sample = rollouts.rows[index], rollouts.read_sample(index)
+    end = f"{sample.stop_reason or '-'}{f' ({sample.error})' if sample.error else ''}"
+    reply = " ".join(sample.text.split())
+    return (
+        str(index),
+        "-" if row["step"] == NO_STEP else str(row["step"]),
+        sample.task or "-",
+        _number(row["reward"]),
+        str(row["turns"]),
+        str(row["characters"]),
+        _cut(" ".join(end.split()), REPLY_CHARACTERS // 2),
+        _cut(reply, REPLY_CHARACTERS),
     )
 
 
@@ -99,27 +98,29 @@ def pair_list(rollouts: Rollouts, pairs: Sequence[Pair], limit: int) -> Renderab
     for entry in pairs[:limit]:
         sample = rollouts.read_sample(entry.before.index)
         new_sample = rollouts.read_sample(entry.after.index)
-        old, new = entry.before, entry.after
-        changes = [f"reward {_number(old.reward)} -> {_number(new.reward)}"]
-        changes += [
-            f"{name} {_number(old.parts[name])} -> {_number(new.parts[name])}"
-            for name in old.parts
-            if _differs(old.parts[name], new.parts[name])
-        ]
-        for name in ("characters", "tool_calls"):
-            values = getattr(old, name), getattr(new, name)
-            if values[0] != values[1]:
-                changes.append(
-                    f"{name.replace('_', ' ')} {_number(values[0])} -> {_number(values[1])}"
-                )
         blocks += [
             Text(),
             Text(_cut(harmless(" ".join(sample.prompt.split())), 2 * REPLY_CHARACTERS), "bold"),
-            Text(f"  {'; '.join(changes)}"),
+            Text(f"  {'; '.join(_changes(entry))}"),
             Text(f"  samples {entry.before.index} and {entry.after.index}:", "dim"),
             difference(sample.text, new_sample.text),
         ]
     return Group(*blocks)
+
+
+def _changes(entry: Pair) -> list[str]:
+    old, new = entry.before, entry.after
+    changes = [f"reward {_number(old.reward)} -> {_number(new.reward)}"]
+    changes += [
+        f"{name} {_number(old.parts[name])} -> {_number(new.parts[name])}"
+        for name in old.parts
+        if _differs(old.parts[name], new.parts[name])
+    ]
+    for name in ("characters", "tool_calls"):
+        values = getattr(old, name), getattr(new, name)
+        if values[0] != values[1]:
+            changes.append(f"{name.replace('_', ' ')} {_number(values[0])} -> {_number(values[1])}")
+    return changes
 
 
 def _differs(old: float, new: float) -> bool:
@@ -132,19 +133,20 @@ def difference(text: str, new_text: str) -> Text:
     rendered = Text("  ")
     for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
-            texts = old[i:j]
-            safe = [harmless(text) for text in texts]
-            if len(safe) <= 2 * CONTEXT_WORDS:
-                excerpt = safe
-            else:
-                excerpt = [*safe[:CONTEXT_WORDS], "…", *safe[-CONTEXT_WORDS:]]
-            rendered.append(f"{' '.join(excerpt)} ", "dim")
+            rendered.append(f"{' '.join(_trim(old[i:j]))} ", "dim")
             continue
         if old[i:j]:
             rendered.append(f"[-{harmless(' '.join(old[i:j]))}-] ", "red")
         if new[k:m]:
             rendered.append(f"{{+{harmless(' '.join(new[k:m]))}+}} ", "green")
     return rendered
+
+
+def _trim(texts: Sequence[str]) -> list[str]:
+    safe = [harmless(text) for text in texts]
+    if len(safe) <= 2 * CONTEXT_WORDS:
+        return safe
+    return [*safe[:CONTEXT_WORDS], "…", *safe[-CONTEXT_WORDS:]]
 
 
 def to_json(rollouts: Rollouts, indices: Sequence[int]) -> dict[str, object]:

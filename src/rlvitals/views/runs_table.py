@@ -25,17 +25,10 @@ def worst_first(runs: Sequence[Judged]) -> list[Judged]:
 def table(runs: Sequence[Judged]) -> RenderableType:
     """Render verdict, findings, name and reason of each run, and a tally if there are many."""
     above, names = _without_common([harmless(name) for name, _ in worst_first(runs)])
-    rows = []
-    for name, (_, result) in zip(names, worst_first(runs), strict=True):
-        if isinstance(result, VitalsError):
-            reason = harmless(result.problem)
-        else:
-            # The worst finding is more informative than a verdict on something else.
-            is_severe = result.worst is not None and result.worst > Severity.NOTE
-            sentence = result.cases[0].finding.summary if is_severe else result.verdict.why
-            # implied by "unknown"
-            reason = harmless(sentence.removeprefix(OUTCOME_UNKNOWN))
-        rows.append(ReasonRow((_verdict(result), _counts(result)), name, reason))
+    rows = [
+        ReasonRow((_verdict(result), _counts(result)), name, _reason(result))
+        for name, (_, result) in zip(names, worst_first(runs), strict=True)
+    ]
     head = [Text(f"in {above}", "dim")] if above else []
     tail: list[Text] = []
     if len(runs) > 20:  # more runs get a tally: "3 runs: 1 failed, 2 learning"
@@ -60,6 +53,15 @@ def _verdict(result: Diagnosis | VitalsError) -> Text:
     if isinstance(result, VitalsError):
         return Text("unreadable", "bold red")
     return Text(result.verdict.word.value, f"bold {phrases.VERDICT_COLOURS[result.verdict.word]}")
+
+
+def _reason(result: Diagnosis | VitalsError) -> str:
+    if isinstance(result, VitalsError):
+        return harmless(result.problem)
+    # The worst finding is more informative than a verdict on something else.
+    is_severe = result.worst is not None and result.worst > Severity.NOTE
+    sentence = result.cases[0].finding.summary if is_severe else result.verdict.why
+    return harmless(sentence.removeprefix(OUTCOME_UNKNOWN))  # implied by "unknown"
 
 
 def _counts(result: Diagnosis | VitalsError) -> Text:

@@ -33,28 +33,7 @@ CHUNK_SIGNS: Mapping[str, str] = {COMPLETED: "✓", FAILED: "✗", RUNNING: "▸
 
 def one_run(standing: Standing, now_s: float, *, verbose: bool = False) -> RenderableType:
     """Render the status of one run."""
-    verdict = standing.diagnosis.verdict
-    colour, badge = phrases.VERDICT_COLOURS[verdict.word], STATE_COLOURS[standing.state]
-    unit = standing.unit if standing.unit.endswith("s") else "steps"
-    progress = standing.progress
-    if standing.total:
-        progress_text = f"{unit} {standing.step:,} of {standing.total:,} ({_percent(standing)})"
-    elif progress is not None and progress.total_requests and progress.requests_done is not None:
-        total = f"{progress.total_requests:,} requests"
-        progress_text = f"{progress.requests_done:,} of {total} ({_percent(standing)})"
-    else:
-        progress_text = f"{unit} {standing.step:,}"
-    first = Text.assemble(
-        (f" {standing.state.upper()} ", f"bold {phrases.BADGE_INK[badge]} on {badge}"),
-        (f" {progress_text}", "bold"),
-        (f" · {_time_left(standing, now_s)}", ""),
-    )
-    second = Text.assemble((verdict.word.value, f"bold {colour}"), f": {harmless(verdict.why)}")
-    suffix = "" if standing.state_why in verdict.why else f" · {standing.state_why}"
-    job = describe_job(standing)
-    suffix += f" · {job}" if job else ""
-    details = Text(harmless(f"{standing.name}{_age(standing)}{suffix}"), "dim")
-    blocks: list[RenderableType] = [Group(first, second, details)]
+    blocks: list[RenderableType] = [_head(standing, now_s)]
     if standing.fraction is not None:
         filled = round(BAR_COLUMNS * standing.fraction)
         bar = Text.assemble(("━" * filled, "green"), ("─" * (BAR_COLUMNS - filled), "dim"))
@@ -73,19 +52,39 @@ def one_run(standing: Standing, now_s: float, *, verbose: bool = False) -> Rende
 
 def several(runs: Sequence[Standing]) -> RenderableType:
     """Render the status of several runs, a row each."""
-    rows = []
-    for standing in runs:
-        share = "" if standing.fraction is None else f" ({_percent(standing)})"
-        rows.append(
-            (
-                harmless(standing.name),
-                standing.state,
-                f"{standing.step:,}{share}",
-                "" if standing.eta is None else format_duration(standing.eta),
-                standing.diagnosis.verdict.word.value,
-            )
+    rows = [
+        (
+            harmless(standing.name),
+            standing.state,
+            _short(standing),
+            "" if standing.eta is None else format_duration(standing.eta),
+            standing.diagnosis.verdict.word.value,
         )
+        for standing in runs
+    ]
     return lists.columns(("run", "state", "step", "left", "verdict"), rows)
+
+
+def _short(standing: Standing) -> str:
+    share = "" if standing.fraction is None else f" ({_percent(standing)})"
+    return f"{standing.step:,}{share}"
+
+
+def _head(standing: Standing, now_s: float) -> RenderableType:
+    """Render the state and progress of a run, then its verdict."""
+    verdict = standing.diagnosis.verdict
+    colour, badge = phrases.VERDICT_COLOURS[verdict.word], STATE_COLOURS[standing.state]
+    first = Text.assemble(
+        (f" {standing.state.upper()} ", f"bold {phrases.BADGE_INK[badge]} on {badge}"),
+        (f" {_progress_text(standing)}", "bold"),
+        (f" · {_time_left(standing, now_s)}", ""),
+    )
+    second = Text.assemble((verdict.word.value, f"bold {colour}"), f": {harmless(verdict.why)}")
+    suffix = "" if standing.state_why in verdict.why else f" · {standing.state_why}"
+    job = describe_job(standing)
+    suffix += f" · {job}" if job else ""
+    details = Text(harmless(f"{standing.name}{_age(standing)}{suffix}"), "dim")
+    return Group(first, second, details)
 
 
 def describe_job(standing: Standing) -> str:
@@ -94,6 +93,17 @@ def describe_job(standing: Standing) -> str:
     if inspection is None or inspection.about is None:
         return ""
     return job_text(inspection.about.more.get("job"))
+
+
+def _progress_text(standing: Standing) -> str:
+    unit = standing.unit if standing.unit.endswith("s") else "steps"
+    progress = standing.progress
+    if standing.total:
+        return f"{unit} {standing.step:,} of {standing.total:,} ({_percent(standing)})"
+    if progress is not None and progress.total_requests and progress.requests_done is not None:
+        total = f"{progress.total_requests:,} requests"
+        return f"{progress.requests_done:,} of {total} ({_percent(standing)})"
+    return f"{unit} {standing.step:,}"
 
 
 def _percent(standing: Standing) -> str:
@@ -126,17 +136,7 @@ def _fact_rows(standing: Standing) -> Iterator[tuple[str, str]]:
     yield "checkpoint", "none was looked for" if inspection is None else checkpoint(inspection)
     if inspection is not None and inspection.trainers:
         yield "trainings", f"two in one folder: {'; '.join(inspection.trainers)}"
-    severe = [
-        (rule.name, finding)
-        for rule, finding in standing.diagnosis.findings
-        if finding.severity > Severity.NOTE
-    ]
-    if not severe:
-        findings = phrases.counts(standing.diagnosis)
-    else:
-        names = join_first([name for name, _ in severe], 3)
-        findings = f"{phrases.counts(standing.diagnosis)}: {names}"
-    yield "findings", findings
+    yield "findings", _findings(standing)
     attempts = max(
         standing.diagnosis.trace.lifecycle.attempts, progress.attempts if progress else 1
     )
@@ -176,6 +176,18 @@ def checkpoint(inspection: Inspection) -> str:
     return "; ".join([f"{resume_point.folder.name}: {check_text}{saved}{older}", *bad])
 
 
+def _findings(standing: Standing) -> str:
+    severe = [
+        (rule.name, finding)
+        for rule, finding in standing.diagnosis.findings
+        if finding.severity > Severity.NOTE
+    ]
+    if not severe:
+        return phrases.counts(standing.diagnosis)
+    names = join_first([name for name, _ in severe], 3)
+    return f"{phrases.counts(standing.diagnosis)}: {names}"
+
+
 def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
     learning_entries = [
         entry for entry in standing.changes if not entry.metric.startswith(PROGRESS_PREFIXES)
@@ -189,19 +201,7 @@ def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
     rows.add_column(no_wrap=True)
     trace = standing.diagnosis.trace
     for entry in entries:
-        if verbose:
-            name = entry.metric
-        else:
-            metric = entry.metric
-            catalogued = metrics.find(metric)
-            title = catalogued.title if catalogued is not None and not catalogued.family else metric
-            titles = {
-                "optimiser/loss": "loss",
-                "optimiser/learning_rate": "learning rate",
-            }
-            name = titles.get(
-                metric, title[:1].lower() + title[1:] if title[1:2].islower() else title
-            )
+        name = entry.metric if verbose else _name(entry.metric)
         rows.add_row(
             Text(harmless(name), "dim"),
             Text(change(entry)),
@@ -211,6 +211,16 @@ def _changes(standing: Standing, *, verbose: bool) -> list[RenderableType]:
     note = f"{quantity(hidden_count, 'more metric')}: -v"
     notes = [Text(note, "dim")] if hidden_count else []
     return [Text(), rows, *notes]
+
+
+def _name(metric: str) -> str:
+    catalogued = metrics.find(metric)
+    title = catalogued.title if catalogued is not None and not catalogued.family else metric
+    titles = {
+        "optimiser/loss": "loss",
+        "optimiser/learning_rate": "learning rate",
+    }
+    return titles.get(metric, title[:1].lower() + title[1:] if title[1:2].islower() else title)
 
 
 def change(entry: Change) -> str:

@@ -33,25 +33,26 @@ class Exploration:
                 q = model.q_net(self._states(observations))
                 values["rollout/q_mean"] = q.max(dim=-1).values.mean().item()
             elif hasattr(getattr(model, "actor", None), "get_action_dist_params"):
-                actor: Any = self.model.actor
-                if getattr(self.model, "use_sde", False):
-                    # its width depends on features that only a rollout has
-                    distribution = {}
-                else:
-                    mean, log_std, _ = actor.get_action_dist_params(self._states(observations))
-                    noise = torch.randn(mean.shape, generator=self.noise).to(mean)
-                    squashed = torch.tanh(mean + log_std.exp() * noise)
-                    density = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
-                    # The 1e-6 of stable_baselines3/common/distributions.py.
-                    density = density - torch.log(1 - squashed**2 + 1e-6)
-                    distribution = {
-                        "rollout/entropy": -density.sum(dim=1).mean().item(),
-                        "rollout/policy_std": log_std.exp().mean().item(),
-                    }
-                values |= distribution
+                values |= self._squashed_numbers(observations)
         return values
 
     def _states(self, observations: Mapping[str, Any]) -> Any:
         # The standard error of their mean is 6 % of the standard deviation.
         last = {key: x.reshape(-1, *x.shape[2:])[-256:] for key, x in observations.items()}
         return self.model.policy.obs_to_tensor(last.get("", last))[0]
+
+    def _squashed_numbers(self, observations: Mapping[str, Any]) -> dict[str, float]:
+        """Estimate the entropy of tanh(Gaussian), which has no closed form, by sampling."""
+        actor: Any = self.model.actor
+        if getattr(self.model, "use_sde", False):
+            return {}  # its width depends on features that only a rollout has
+        mean, log_std, _ = actor.get_action_dist_params(self._states(observations))
+        noise = torch.randn(mean.shape, generator=self.noise).to(mean)
+        squashed = torch.tanh(mean + log_std.exp() * noise)
+        density = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
+        # The 1e-6 of stable_baselines3/common/distributions.py.
+        density = density - torch.log(1 - squashed**2 + 1e-6)
+        return {
+            "rollout/entropy": -density.sum(dim=1).mean().item(),
+            "rollout/policy_std": log_std.exp().mean().item(),
+        }

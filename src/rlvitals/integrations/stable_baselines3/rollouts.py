@@ -97,23 +97,12 @@ def variable(key: str) -> str:
 
 def numbers(rollout: Collected) -> dict[str, float]:
     """Return the summary of a rollout."""
-    flat = [x.reshape(-1, int(np.prod(x.shape[2:]))) for x in rollout.observations.values()]
-    flat = [x for x in flat if x.dtype.kind == "f"]  # pixels cannot be NaN, and are many
-    if not flat:
-        observations = {}
-    else:
-        low, high = ([end(x, axis=0) for x in flat] for end in (np.min, np.max))
-        largest = max(float(np.max(np.abs(ends))) for ends in (*low, *high))
-        observations = {"rollout/observation_largest": largest}
-        if min(map(len, flat)) > 1:  # one observation alone cannot vary
-            varies = np.concatenate([a < b for a, b in zip(low, high, strict=True)])
-            observations["rollout/observation_varying_share"] = float(varies.mean())
     values = {
         "rollout/reward_mean": rollout.rewards.mean(),
         "rollout/reward_std": rollout.rewards.std(),
         "rollout/reward_min": rollout.rewards.min(),
         "rollout/reward_max": rollout.rewards.max(),
-        **observations,
+        **_observations(rollout.observations),
         **_actions(rollout.actions, rollout.space),
     }
     if rollout.more:
@@ -125,6 +114,20 @@ def numbers(rollout: Collected) -> dict[str, float]:
             "rollout/advantage_std": rollout.more["advantages"].std(),
         }
     return {key: float(value) for key, value in values.items()}
+
+
+def _observations(values: Mapping[str, Array]) -> dict[str, float]:
+    flat = [x.reshape(-1, int(np.prod(x.shape[2:]))) for x in values.values()]
+    flat = [x for x in flat if x.dtype.kind == "f"]  # pixels cannot be NaN, and are many
+    if not flat:
+        return {}
+    low, high = ([end(x, axis=0) for x in flat] for end in (np.min, np.max))
+    largest = max(float(np.max(np.abs(ends))) for ends in (*low, *high))
+    numbers = {"rollout/observation_largest": largest}
+    if min(map(len, flat)) > 1:  # one observation alone cannot vary
+        varies = np.concatenate([a < b for a, b in zip(low, high, strict=True)])
+        numbers["rollout/observation_varying_share"] = float(varies.mean())
+    return numbers
 
 
 def _actions(actions: Array, space: spaces.Space[Any]) -> dict[str, float]:

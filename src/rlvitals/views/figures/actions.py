@@ -57,19 +57,7 @@ def _edges(lines: Sequence[Line], split: Spread) -> Iterator[Limit]:
 
 def shares(trace: Trace, run: int = 0) -> tuple[Line, ...]:
     """Return each action's share in windows of the run, at each window's last step."""
-    chosen = trace.numbers(policy.ACTION.name, least=2 * MIN_WINDOW_DECISIONS)
-    actions = np.empty(0) if chosen is None else np.unique(chosen.values)
-    if chosen is None or len(actions) > MAX_DRAWN_ACTIONS:
-        numbers = None
-    else:
-        choices = (chosen.values[:, None] == actions).astype(np.float64)
-        numbers = (
-            [f"{action:g}" for action in actions],
-            chosen.steps,
-            choices,
-            policy.ACTION.name,
-        )
-    decisions = numbers or _rollouts(trace)
+    decisions = _decisions(trace) or _rollouts(trace)
     if decisions is None:
         return ()
     names, steps, choices, metric = decisions
@@ -97,6 +85,16 @@ def shares(trace: Trace, run: int = 0) -> tuple[Line, ...]:
 
 
 Taken = tuple[list[str], NDArray[np.int64], NDArray[np.float64], str]
+
+
+def _decisions(trace: Trace) -> Taken | None:
+    """Return the names, steps [n], one-hot actions [n, actions] and metric of each decision."""
+    chosen = trace.numbers(policy.ACTION.name, least=2 * MIN_WINDOW_DECISIONS)
+    actions = np.empty(0) if chosen is None else np.unique(chosen.values)
+    if chosen is None or len(actions) > MAX_DRAWN_ACTIONS:
+        return None
+    choices = (chosen.values[:, None] == actions).astype(np.float64)
+    return [f"{action:g}" for action in actions], chosen.steps, choices, policy.ACTION.name
 
 
 def _rollouts(trace: Trace) -> Taken | None:

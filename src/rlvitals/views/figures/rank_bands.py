@@ -28,22 +28,7 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
         for metric in METRICS
         if metric is not STEP_TIME
     ]
-    times = []
-    for subject in subjects:
-        if not subject.trace.ranks:
-            rank_times = None
-        else:
-            name, steps, seconds, ranks = step_times(subject.trace)
-            if not len(steps):
-                rank_times = None
-            else:
-                rank_times = (
-                    name,
-                    RankValues(
-                        ranks, steps, np.full(seconds.shape, np.nan), seconds, np.isfinite(seconds)
-                    ),
-                )
-        times.append(rank_times)
+    times = [_step_times(subject.trace) for subject in subjects]
     return [
         panel
         for panel in (*drawn, _panel(subjects, STEP_TIME, "Seconds per step", times))
@@ -54,6 +39,18 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
 def _values(trace: Trace, metric: Metric) -> tuple[str, RankValues] | None:
     values = trace.ranks.get(metric.name)
     return None if values is None else (metric.name, values)
+
+
+def _step_times(trace: Trace) -> tuple[str, RankValues] | None:
+    """Return the time of a step on each rank, logged or between the ranks' rows."""
+    if not trace.ranks:
+        return None
+    name, steps, seconds, ranks = step_times(trace)
+    if not len(steps):
+        return None
+    return name, RankValues(
+        ranks, steps, np.full(seconds.shape, np.nan), seconds, np.isfinite(seconds)
+    )
 
 
 def _panel(
@@ -71,13 +68,7 @@ def _panel(
             continue
         name, values = found
         if with_bands:
-            finite = np.where(np.isfinite(values.values), values.values, np.nan)
-            has_number = np.isfinite(finite).any(axis=0)
-            quantiles = np.nanquantile(finite[:, has_number], QUANTILE_LEVELS, axis=0).T
-            steps = values.steps[has_number]
-            lines += quantile_lines(
-                Spread(steps, np.full(len(steps), np.nan), quantiles), name, run, several=several
-            )
+            lines += quantile_lines(_spread(values), name, run, several=several)
         if not several:
             rows = _named_rows(subjects[run].trace, metric, values) if with_bands else None
             lines += _rank_lines(name, values, rows)
@@ -85,6 +76,15 @@ def _panel(
     kind = Kind.BANDS if with_bands and not several else Kind.LINES
     panel = Panel(f"{title}{ranks if counts else ''}", lines=tuple(lines), kind=kind)
     return annotate(subjects, panel, ())
+
+
+def _spread(values: RankValues) -> Spread:
+    """Return the quantiles over the ranks at each step that has a number."""
+    finite = np.where(np.isfinite(values.values), values.values, np.nan)
+    has_number = np.isfinite(finite).any(axis=0)
+    quantiles = np.nanquantile(finite[:, has_number], QUANTILE_LEVELS, axis=0).T
+    steps = values.steps[has_number]
+    return Spread(steps, np.full(len(steps), np.nan), quantiles)
 
 
 def _named_rows(trace: Trace, metric: Metric, values: RankValues) -> list[int]:

@@ -44,28 +44,22 @@ class OverlayCharts:
         self.runs, self.groups, self.axis = runs, groups, axis
         numbers = {id(m.trace): n for n, group in enumerate(groups) for m in group.members}
         self.group_numbers = [numbers[id(run.trace)] for run in runs]
-        ends = []
-        for run in runs:
-            if not run.trace.series:
-                continue
-            trace = run.trace
-            if self.axis == "steps":
-                end = trace.first_step, trace.last_step
-            else:
-                logged = [series for series in trace.series.values() if len(series)]
-                starting = min(logged, key=lambda series: series.steps.min(), default=None)
-                lasting = max(logged, key=lambda series: series.steps.max(), default=None)
-                if starting is None or lasting is None:
-                    end = 0, 1
-                else:
-                    places = [
-                        overlays.on_axis(trace, series, self.axis).steps
-                        for series in (starting, lasting)
-                    ]
-                    end = int(places[0].min()), int(places[1].max())
-            ends.append(end)
+        ends = [self._ends(run.trace) for run in runs if run.trace.series]
         self.first = min((first for first, _ in ends), default=0)
         self.last = max((last for _, last in ends), default=1)
+
+    def _ends(self, trace: Trace) -> tuple[int, int]:
+        if self.axis == "steps":
+            return trace.first_step, trace.last_step
+        logged = [series for series in trace.series.values() if len(series)]
+        starting = min(logged, key=lambda series: series.steps.min(), default=None)
+        lasting = max(logged, key=lambda series: series.steps.max(), default=None)
+        if starting is None or lasting is None:
+            return 0, 1
+        places = [
+            overlays.on_axis(trace, series, self.axis).steps for series in (starting, lasting)
+        ]
+        return int(places[0].min()), int(places[1].max())
 
     @property
     def unit(self) -> tuple[str, float]:
@@ -114,27 +108,31 @@ class OverlayCharts:
             linear=name in contents.LINEAR_METRICS,
         )  # fmt: skip
         subjects = [figure.Subject(run.name, run.diagnosis) for run in self.runs]
-        panel = annotate(subjects, panel, bounded)
-        if self.axis != "steps":
-            lines = [
-                replace(
-                    line,
-                    series=overlays.on_axis(self.runs[line.run].trace, line.series, self.axis),
-                )
-                for line in panel.lines
-            ]
-            by_run = {line.run: line.series for line in panel.lines}
-            marks = [
-                replace(
-                    mark,
-                    began=overlays.find_place(
-                        self.runs[mark.run].trace, by_run[mark.run], self.axis, mark.began
-                    ),
-                )
-                for mark in panel.marks
-            ]
-            panel = replace(panel, lines=tuple(lines), marks=tuple(marks))
+        panel = self._to_axis(annotate(subjects, panel, bounded))
         return Chart(chart_name, panel, self.first, self.last, tall)
+
+    def _to_axis(self, panel: figure.Panel) -> figure.Panel:
+        """Return the panel with its steps replaced by places on the axis."""
+        if self.axis == "steps":
+            return panel
+        lines = [
+            replace(
+                line,
+                series=overlays.on_axis(self.runs[line.run].trace, line.series, self.axis),
+            )
+            for line in panel.lines
+        ]
+        by_run = {line.run: line.series for line in panel.lines}
+        marks = [
+            replace(
+                mark,
+                began=overlays.find_place(
+                    self.runs[mark.run].trace, by_run[mark.run], self.axis, mark.began
+                ),
+            )
+            for mark in panel.marks
+        ]
+        return replace(panel, lines=tuple(lines), marks=tuple(marks))
 
     def healthy(self, chart: Chart) -> list[float | None] | None:
         """Return the ends of the healthy range of a chart's metric; None where runs differ."""
