@@ -12,9 +12,9 @@ it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 A hash of its name puts each repository in one of two halves. Those of `classic.csv` and
 `language.csv` are `dev` and `test`. `classic-2.csv` and `language-2.csv` are a later set, `new`, of
 other repositories, `classic-3.csv` a third one with the halves `dev3` and `new3`, and
-`classic-4.csv` a fourth with `dev4` and `new4`, and so on to the lists whose names end in -11.
+`classic-4.csv` a fourth with `dev4` and `new4`, and so on to the lists whose names end in -12.
 Rules and readers that are written with a half in view are scored by a half that nobody has seen, so
-`new` and `new3` to `new11` give counts alone: what would show single runs is refused without
+`new` and `new3` to `new12` give counts alone: what would show single runs is refused without
 `--reveal`, and a half that was revealed scores no longer.
 
     scripts/score_real_runs.py MIRRORS --half new3           # the table, by kind of framework
@@ -78,6 +78,7 @@ SETS: Mapping[str, tuple[str, str]] = {
     "*-9.csv": ("dev9", "new9"),
     "*-10.csv": ("dev10", "new10"),
     "*-11.csv": ("dev11", "new11"),
+    "*-12.csv": ("dev12", "new12"),
 }
 UNSEEN = {name for halves in SETS.values() for name in halves if name.startswith("new")}
 HALVES = tuple(dict.fromkeys(name for halves in SETS.values() for name in halves))
