@@ -32,7 +32,7 @@ TESTED = "outcome/eval_return"
         ("win_pct", "outcome/success_rate"), ("survival_time", RETURN), ("net_worth", RETURN),
         ("Global/Reward", REWARD), ("training_progress/episode_rewards", RETURN),
         ("mean_reward_last_1000_steps", REWARD), ("population_s_average_fitness", RETURN),
-        ("AvgRwd", REWARD),
+        ("AvgRwd", REWARD), ("pipes", RETURN), ("avg_pipes_passed", RETURN),
     ],
 )  # fmt: skip
 def test_names_of_an_outcome(key, metric):

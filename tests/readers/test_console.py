@@ -683,6 +683,7 @@ def test_the_persons_own_stop_is_no_failure(read):
     ("line", "code"),
     [
         ("Killed", 137),
+        ("python3: can't open file '/home/me/train.py': [Errno 2] No such file or directory", 2),
         ("run.sh: line 3: 12345 Killed                  python train.py", 137),
         ("[1]+  Killed                  nohup python train.py", 137),
         ("Segmentation fault (core dumped)", 139),

@@ -320,6 +320,16 @@ def test_a_pickle_of_numbers_in_every_protocol(tmp_path, protocol, kind):
     np.testing.assert_allclose(values, np.asarray(kind(RISING), dtype=float))
 
 
+def test_results_beside_a_history_are_no_training(tmp_path):
+    path = tmp_path / "training_results.json"
+    history = {"train_rewards": RISING.tolist(), "losses": (1 - RISING).tolist()}
+    results = {"random_rewards": [1.0] * 30, "trained_rewards": [9.0] * 5, "history": history}
+    path.write_text(json.dumps({"task_hard": results}))
+    series = read_log(path).series
+    assert series.keys() == {"train_rewards", "losses"}
+    assert series["train_rewards"].values.tolist() == RISING.tolist()
+
+
 def test_a_pickle_of_a_history(tmp_path):
     history = defaultdict(list, rewards=list(RISING), epsilon=np.ones((200, 1)), gamma=0.9)
     path = tmp_path / "run.pkl"

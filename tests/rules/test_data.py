@@ -273,6 +273,14 @@ def test_spinning_up_logs_its_loss_before_the_first_step(level, kind):
     assert isinstance(FIRST.judge(run), kind)
 
 
+def test_a_loss_that_hardly_changes_has_a_term_of_its_own():
+    run = logged(
+        "spinning-up", Profile.CONTROL_PPO,
+        policy__loss=0.005 + 1e-4 * noise(6), policy__clip_fraction=np.full(len(ROWS), 0.1),
+    )  # fmt: skip
+    assert not isinstance(FIRST.judge(run), Finding)
+
+
 def grouped(advantages, texts=None, step=1):
     count = len(advantages)
     cells = {

@@ -157,3 +157,27 @@ def test_a_loss_by_blocks_in_order_needs_less_to_stand_out():
     assert loss_from_best(in_order, *outcome(in_order), standing(in_order)) is not None
     swinging = ended(outcome__return=declining(np.r_[9, 2, 6, 0, 11, 4, 8, 1, 10, 3, 7, 5, 12, 13]))
     assert loss_from_best(swinging, *outcome(swinging), standing(swinging)) is None
+
+
+def falling(share_of_run, low=10.0, count=400):
+    """Return returns that rise to 100, stay, and fall to `low` over the last share of the run."""
+    course = np.interp(np.linspace(0, 1, count), [0, 0.3, 1 - share_of_run, 1], [0, 100, 100, low])
+    return course + made.noise(count, 4)
+
+
+def test_a_run_that_ends_in_its_fall_has_lost_its_best():
+    word, severities = judged(ended(outcome__return=falling(0.15)))
+    assert word is Word.COLLAPSED
+    assert severities["return-collapse"] >= Severity.WARNING
+    for fall in (falling(0.02), falling(0.15, low=70.0)):
+        assert judged(ended(outcome__return=fall))[0] in GOOD
+
+
+def test_the_end_of_a_longer_run_that_rose_and_fell_has_lost_it():
+    late = made.trace(Profile.OFF_POLICY, outcome__return=falling(0.15))
+    series = {
+        name: replace(logged, steps=logged.steps + 10_000_000)
+        for name, logged in late.series.items()
+    }
+    late = replace(late, series=series, lifecycle=Lifecycle(ended=True))
+    assert judged(late)[0] is Word.COLLAPSED

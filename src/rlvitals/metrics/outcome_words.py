@@ -87,6 +87,8 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"survival", "time"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"time", "survived"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"step", "survived"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"pipe"}): (outcome.RETURN, outcome.EVAL_RETURN),
+    frozenset({"pipe", "passed"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"line", "cleared"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"food", "eaten"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"apple", "eaten"}): (outcome.RETURN, outcome.EVAL_RETURN),

@@ -114,27 +114,44 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
     was gained or more, and gain and loss are six standard errors, by the change from one block of
     twenty to the next; four where the blocks since the best fall in order. A steady rise is such a
     change too, so that a loss has to stand out from it and from the slow swings of a mean over
-    episodes. None for a run that goes on, for fewer than 20
-    values, where the task's span tells how good the end is, where the best level is that of the
-    first tenth, and where the outcome was lost before or is coming back.
+    episodes. A run may also end in its fall: half of the gain is gone in the last twentieth.
+
+    None for a run that goes on, for fewer than 20 values, where the task's span tells how good the
+    end is, where the best level is that of the first tenth, and where the outcome was lost before
+    or is coming back.
     """
     values = series.values
     if len(values) < COURSE_BLOCKS or liveness(trace).live or knows_way(trace, name, values):
         return None
     late = late_loss(values)
-    min_errors = MIN_DECLINE_ERRORS if decline_chance(late) <= 0.01 else MIN_LATE_ERRORS
-    min_change = max(min_errors * late.swing, scatter_of_window(trace, name))
+    min_change = scatter_of_window(trace, name)
     if trend.state == "flat":  # a large gain is excluded: what is left of it has to count
         min_change = max(min_change, trend.material)
-    stands_out = min(late.gain, late.loss) >= min_change and late.share >= MIN_LATE_SHARE
+    last = _level_after_loss(values, late, min_change)
     # A best level in the first tenth of the run belongs to its start.
-    if not (late.swing and stands_out and late.lasts) or late.peak < 0.1:
+    if last is None or late.peak < 0.1:
         return None
     if series.steps[-1] < first_full_step(trace, name, series) or longer_way(trace, name):
         return None
     if falls(late.course) > 1:
         return None
-    return replace(trend, state="fallen back", why="", best=late.best, last=late.last)
+    return replace(trend, state="fallen back", why="", best=late.best, last=last)
+
+
+def _level_after_loss(values: Array, late: LateLoss, min_change: float) -> float | None:
+    """Return the level at which an outcome ends that lost its gain; None where none is proven."""
+    if not late.swing:
+        return None
+    min_errors = MIN_DECLINE_ERRORS if decline_chance(late) <= 0.01 else MIN_LATE_ERRORS
+    is_large = min(late.gain, late.loss) >= max(min_errors * late.swing, min_change)
+    if late.lasts and is_large and late.share >= MIN_LATE_SHARE:
+        return late.last
+    blocks = late.course.blocks
+    end = float(blocks[-1])
+    loss, min_change = late.best - end, max(CLEAR_GAIN_SD * late.swing, min_change)
+    is_large = loss >= FALL_SHARE * late.gain and min(late.gain, loss) >= min_change
+    ends_in_fall = blocks[-3] > blocks[-2] > end and not is_back(values, late.course)
+    return end if is_large and ends_in_fall else None
 
 
 def decline_chance(late: LateLoss) -> float:
@@ -199,7 +216,8 @@ def judge_late_part(trace: Trace, trend: Standing, series: Series) -> Standing:
     also fall where exploration begins anew.
     """
     if trend.state != "unknown":
-        return trend
+        lost = loss_from_best(trace, trend.metric, series, trend) if trend.improves else None
+        return lost or trend
     min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
     if trend.metric == EVAL_OUTCOME and is_clear_fall(series.values, min_loss):
         return replace(trend, state="fallen back", why="", best=max(trend.best, trend.first))

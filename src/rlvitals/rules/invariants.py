@@ -163,10 +163,15 @@ def first_minibatch(trace: Trace) -> Reading | None:
 
 
 def loss_before(trace: Trace) -> Reading | None:
-    """Spinning Up's PPO logs its loss before each first step: minus the mean advantage."""
+    """Spinning Up's PPO logs its loss before each first step: minus the mean advantage.
+
+    One that hardly changes is a term of its own, as a fork adds: an entropy bonus, a penalty.
+    """
     loss = _from(trace, POLICY_LOSS, ("spinning-up",))
     clips = _from(trace, CLIP_FRACTION, ("spinning-up",))  # VPG and TRPO have none
     if not loss or clips is None:
+        return None
+    if len(loss) > 1 and float(np.std(loss.values)) < 0.25 * abs(float(np.mean(loss.values))):
         return None
     return Reading(POLICY_LOSS.name, loss, 0.0, MAX_MEAN_ADVANTAGE)
 

@@ -55,6 +55,7 @@ SIGNALS = (
     (lazy_pattern(r".*slurmstepd: error: .*CANCELLED.* DUE TO .*"), None),
     (lazy_pattern(r"(?:[\w.]+: )?CUDA (?:error: )?out of memory.*"), None),
     (lazy_pattern(r"terminate called after throwing .*"), ABORTED),
+    (lazy_pattern(r"(?:\S*/)?python[\d.]*: can't open file .*"), 2),
 )
 EXITS = (
     lazy_pattern(r"srun: error: .*Exited with exit code (\d{1,3})\b"),
@@ -71,7 +72,17 @@ SUCCESS = lazy_pattern(
 )
 HINTS = (
     *("Traceback", "illed", "fault", "borted", "error", "Error", "xit", "emory", "Interrupt"),
-    *("CANCELLED", "completed", "terminate", "^C", "SIGINT", "oom", "OOM", "Watchdog"),
+    *(
+        "CANCELLED",
+        "completed",
+        "terminate",
+        "can't open file",
+        "^C",
+        "SIGINT",
+        "oom",
+        "OOM",
+        "Watchdog",
+    ),
 )
 
 

@@ -63,8 +63,14 @@ def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> di
     hold none.
     """
     by_step = _rows_by_step(leaves)
+    arrays = {key: array for key, value in leaves.items() if (array := _array(value)) is not None}
+    # Beside a history stand results of the trained policy, and of others.
+    history = {k: a for k, a in arrays.items() if "history" in _tokens(k.rpartition("/")[0])}
+    has_outcome = any(column_guess.is_measure(k) and "loss" not in k.lower() for k in history)
+    if len({key.rpartition("/")[0] for key in history}) == 1:
+        history = {key.rpartition("/")[2]: array for key, array in history.items()}
     document = _Lists(
-        {key: array for key, value in leaves.items() if (array := _array(value)) is not None},
+        history if has_outcome else arrays,
         {key: rows for key, value in leaves.items() if (rows := _rows(value))} | by_step,
     )
     settings: dict[str, Setting] = {

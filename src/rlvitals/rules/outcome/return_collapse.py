@@ -221,11 +221,6 @@ def _loss_by_windows(trace: Trace, name: str, series: Series) -> bool:
     return levels is not None and levels.is_lost
 
 
-def _share(course: Course) -> str:
-    share = course.loss / course.total_gain
-    return "all" if share >= 1 else f"{share:.0%}"
-
-
 def _finding(name: str, series: Series, course: Course, lost_share: float) -> Finding:
     best = float(course.blocks[course.peak])
     limit = best - lost_share * course.total_gain
@@ -233,14 +228,16 @@ def _finding(name: str, series: Series, course: Course, lost_share: float) -> Fi
     after = course.blocks[course.peak :]
     below = np.flatnonzero(after < best - ONSET_LOSS_SHARE * course.gain)
     fell = course.peak + int(below[0]) if len(below) else len(course.blocks) - 1
-    end = float(course.blocks[-COURSE_END_BLOCKS:].mean())
+    is_falling = bool((np.diff(course.blocks[-3:]) < 0).all())
+    end = float(course.blocks[-1 if is_falling else -COURSE_END_BLOCKS :].mean())
+    share = (best - end) / course.total_gain
     step = int(series.steps[offset + course.peak * course.width])
     title = label(name)
     sign = up(name)
     part = "two thirds" if lost_share == MIN_LATE_SHARE else "half"
     return Finding(
         f"{title} reached {sign * best:.4g} around step {step:,} and is at {sign * end:.4g} now: "
-        f"{_share(course)} of what was gained is lost",
+        f"{'all' if share >= 1 else f'{share:.0%}'} of what was gained is lost",
         severity=Severity.ERROR,
         metric=name,
         began=int(series.steps[offset + fell * course.width]),
