@@ -171,7 +171,8 @@ def loss_before(trace: Trace) -> Reading | None:
     clips = _from(trace, CLIP_FRACTION, ("spinning-up",))  # VPG and TRPO have none
     if not loss or clips is None:
         return None
-    if len(loss) > 1 and float(np.std(loss.values)) < 0.25 * abs(float(np.mean(loss.values))):
+    mean, scatter = float(np.mean(loss.values)), float(np.std(loss.values))
+    if len(loss) > 1 and abs(mean) > MAX_MEAN_ADVANTAGE and scatter < 0.05 * abs(mean):
         return None
     return Reading(POLICY_LOSS.name, loss, 0.0, MAX_MEAN_ADVANTAGE)
 
