@@ -12,6 +12,7 @@ from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import CLIP_RANGE, KL_COEF
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE, CURRICULUM, EPOCH
 from rlvitals.metrics.catalogue.throughput import ELAPSED
+from rlvitals.metrics.steps.stages import stage_changes
 from rlvitals.rules.rule import Finding, Rule
 from rlvitals.rules.standing import label
 from rlvitals.startup.fast_dataclass import dataclass
@@ -202,20 +203,10 @@ def _changes(series: Series, indices: NDArray[np.int64], name: str) -> list[Chan
 
 
 def _stages(trace: Trace) -> list[ChangePoint]:
-    changes = []
-    for stage, logged in trace.family(CURRICULUM.name).items():
-        points = logged.finite()
-        indices = np.flatnonzero(points.values[1:] != points.values[:-1]) + 1
-        if indices.size <= MAX_SETTING_CHANGES:
-            name = f"{CURRICULUM.name}/{stage}"
-            changes += [
-                ChangePoint(
-                    step := int(points.steps[i]), "stage",
-                    f"the curriculum's {stage.replace('_', ' ')} moved at step {step:,}", name,
-                )
-                for i in indices
-            ]  # fmt: skip
-    return changes
+    return [
+        ChangePoint(change.step, "stage", change.sentence, f"{CURRICULUM.name}/{change.stage}")
+        for change in stage_changes(trace)
+    ]
 
 
 def _epochs(trace: Trace) -> list[ChangePoint]:

@@ -1,5 +1,6 @@
 """Direction of a run's outcome with its interval, by which rules weigh a symptom."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ from rlvitals.errors import quantity
 from rlvitals.metrics import suggest
 from rlvitals.metrics.catalogue.outcome import ACCURACY
 from rlvitals.metrics.reward_names import checks_the_answer
+from rlvitals.metrics.steps.stages import Stretch, within_stage
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
     CURVE_BLOCKS,
@@ -30,7 +32,7 @@ from rlvitals.signals import outcome_change as block_test
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import bound_change, first_last_change
-from rlvitals.signals.plateau import is_share_of_full_batches, plateau_start
+from rlvitals.signals.plateau import ends_full, is_share_of_full_batches, plateau_start
 from rlvitals.signals.running_sum import row_of_sum
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
@@ -97,6 +99,7 @@ class Standing:
     high: float = np.nan
     material: float = np.nan  # the least change that counts
     material_from: str = ""
+    stretch: str = ""  # of a curriculum, where the outcome is judged in one stage alone
 
     @property
     def improves(self) -> bool:
@@ -135,7 +138,8 @@ class Standing:
             state = "not getting better"
         if self.hardly:
             state = f"{'rising' if up(self.metric) > 0 else 'falling'} by less than counts"
-        return f"{name} is {state}: {self.first:.4g} to {self.last:.4g}"
+        sentence = f"{name} is {state}: {self.first:.4g} to {self.last:.4g}, {self.stretch}"
+        return sentence.removesuffix(", ")
 
 
 def label(name: str) -> str:
@@ -147,17 +151,22 @@ def label(name: str) -> str:
     return text if component == text else f"{component.removesuffix(' reward')} reward"
 
 
-@cache_by_trace
 def outcome(trace: Trace) -> tuple[str, Series] | None:
-    """Pick the metric a run is judged by, as finite points with up = better."""
+    """Pick the metric a run is judged by, as finite points with up = better, of one stage."""
+    picked = _outcome(trace)
+    return None if picked is None else (picked[0], picked[1].series)
+
+
+@cache_by_trace
+def _outcome(trace: Trace) -> tuple[str, Stretch] | None:
     names = [n for n in OUTCOME_NAMES if n != ACCURACY.name or not kinds.trains_pairs(trace)]
     for name in names:
         if (series := trace.numbers(name, MIN_OUTCOME_POINTS)) is not None:
-            return name, by_steps(series)
+            return name, within_stage(trace, by_steps(series))
     name = "optimiser/loss"
     loss = trace.numbers(name, MIN_OUTCOME_POINTS)
     if trace.profile is Profile.SUPERVISED and loss is not None:
-        return name, Series(loss.steps, loss.times, up(name) * loss.values)
+        return name, Stretch(Series(loss.steps, loss.times, up(name) * loss.values))
     return None
 
 
@@ -198,24 +207,20 @@ def describe_progress(trace: Trace, outcome_trend: Standing) -> str:
     return f"{share:.0%} of the way from a random to a solved {env.name}"
 
 
+@cache_by_trace
 def standing(
     trace: Trace, since: int | None = None, until: int | None = None, of: str = ""
 ) -> Standing:
     """Judge the outcome, or the metric `of`, between two steps (default: the whole run)."""
-    return _standing(trace, since, until, of)
-
-
-@cache_by_trace
-def _standing(trace: Trace, since: int | None, until: int | None, of: str) -> Standing:
-    picked = (of, by_steps(trace[of].finite())) if of else outcome(trace)
+    picked = (of, Stretch(by_steps(trace[of].finite()))) if of else _outcome(trace)
     if picked is None:
         return Standing("unknown", why=_missing_outcome_reason(trace))
-    name, full_series = picked
-    full_series = full_series if until is None else full_series.until(until)
+    name, stretch = picked
+    full_series = stretch.series if until is None else stretch.series.until(until)
     series = full_series if since is None else full_series.since(since)
     if len(series) < MIN_OUTCOME_POINTS:
         return Standing("unknown", name, f"{name} has {quantity(len(series), 'point')} there")
-    return _judge(trace, name, full_series, series)
+    return replace(_judge(trace, name, full_series, series), stretch=stretch.description)
 
 
 def _missing_outcome_reason(trace: Trace) -> str:
@@ -331,14 +336,6 @@ def slow_swing(trace: Trace, name: str, origin: str) -> float:
     return scatter_of_window(trace, name) if origin == SCATTER_ORIGIN else 0.0
 
 
-def _always_succeeds(trace: Trace, name: str) -> bool:
-    values, top = trace[name].finite().values, 1.0 - CEILING_TOLERANCE
-    if not len(values) or values.min() < 0 or not top <= values.max() <= 1:
-        return False
-    levels = first_last_change(values)
-    return levels is not None and levels[1] >= top
-
-
 def _holds(full_series: Series, series: Series, material: float) -> bool:
     """Tell a run that rose before and stays up there from one that never got anywhere."""
     if len(series) == len(full_series):
@@ -390,8 +387,8 @@ def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bo
         return last >= env.solved_return and plateau_start(values) is not None
     if name in SHARE_OUTCOMES:
         return last >= 1.0 - CEILING_TOLERANCE
-    shares = (n for n in trace.series if n in SHARE_OUTCOMES or checks_the_answer(n))
-    if any(_always_succeeds(trace, n) for n in shares):
+    shares = (trace[n] for n in trace.series if n in SHARE_OUTCOMES or checks_the_answer(n))
+    if any(ends_full(share.finite().values, 1.0 - CEILING_TOLERANCE) for share in shares):
         return True
     # A climb that ends in exactly its best value is bounded there; one lucky episode is no climb.
     stuck, top = int(max(MIN_STUCK_TOP_SHARE * len(values), MIN_OUTCOME_POINTS)), values.max()

@@ -6,6 +6,7 @@ import numpy as np
 
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit
+from rlvitals.signals.level import first_last_change
 from rlvitals.signals.noise import MIN_NOISE_POINTS
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
@@ -50,3 +51,10 @@ def plateau_start(values: Array, *, tolerance: float = PLATEAU_TOLERANCE) -> int
 def is_share_of_full_batches(values: Array, *, min_full: int = 3) -> bool:
     """Return whether values [n] are means of rewards between 0 and 1, `min_full` of them 1."""
     return bool(values.min() >= 0 and values.max() == 1 and (values == 1).sum() >= min_full)
+
+
+def ends_full(values: Array, top: float) -> bool:
+    """Return whether finite values [n] are shares whose last fifth is `top` or more."""
+    levels = first_last_change(values)
+    shares = levels is not None and values.min() >= 0 and values.max() <= 1
+    return shares and levels[1] >= top

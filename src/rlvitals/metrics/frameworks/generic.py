@@ -154,6 +154,12 @@ NAMES = Table(
     families=(
         *(Family(rf"{m.name}/(.+)", Name(m, AS_MEASURED)) for m in CANONICAL if m.family),
         Family(rf"reward/((?!(?:{STATISTIC_WORDS})\Z)[^/]+)", Name(reward.COMPONENT, AS_MEASURED)),
+        # What people call the stages of a curriculum; it counts where it moves a few times.
+        Family(
+            r"(?:\w+/)?((?:(?:curriculum|task|training|train|current|difficulty)_)?"
+            r"(?:stage|level|lesson|difficulty|curriculum|volume)(?:_(?:id|idx|index|number|num))?)",
+            Name(progress.CURRICULUM, AS_MEASURED),
+        ),
         Family(r"rewards/([^/]+)/mean", Name(reward.COMPONENT, AS_MEASURED)),
         Family(r"rewards/([^/]+)/std", Name(reward.COMPONENT_STD, AS_MEASURED)),
         Family(r"machine/(.+)_percent", Name(throughput.MACHINE, "mean since the last row")),

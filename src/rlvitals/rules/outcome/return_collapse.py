@@ -40,7 +40,9 @@ something outside of the policy changed (environment, reward, data).
 
 ## When it is wrong
 Value-based methods on small tasks swing by half their range and come back. Curricula make a task
-harder on purpose: the return falls while the agent improves. Where the mean return is positive and
+harder on purpose: the return falls while the agent improves. Where a column of the log names the
+stage (stage, level, lesson, difficulty) and the outcome drops as it moves, each stage is judged by
+itself; without such a column it is not known. Where the mean return is positive and
 falls in one line with the mean episode length, and the policy is certain, every episode still ends
 with the same pay, later: no collapse.
 
