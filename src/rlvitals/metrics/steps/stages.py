@@ -8,9 +8,6 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series, Trace
 
-STAGE_BLOCK = 10  # points of the outcome on either side of a change
-MIN_STAGE_POINTS = 2 * STAGE_BLOCK
-
 
 @dataclass(frozen=True, slots=True)
 class StageChange:
@@ -57,7 +54,7 @@ def within_stage(trace: Trace, series: Series) -> Stretch:
     for change in reversed(cuts):
         stage = series.since(change.step)
         stage = stage if successor is None else stage.until(successor.step - 1)
-        if len(stage) >= MIN_STAGE_POINTS:
+        if len(stage) >= 20:  # two blocks, as `_drops` compares them
             return Stretch(stage, f"since {change.sentence}")
         successor = change
     if successor is None:
@@ -65,12 +62,16 @@ def within_stage(trace: Trace, series: Series) -> Stretch:
     return Stretch(series.until(successor.step - 1), f"until {successor.sentence}")
 
 
-def _drops(series: Series, step: int) -> bool:
-    """Tell whether an outcome is lower after a step than right before it, beyond its noise."""
+def _drops(series: Series, step: int, *, width: int = 10) -> bool:
+    """Tell whether an outcome is lower after a step than right before it, beyond its noise.
+
+    The levels are means of `width` points. Of those after the step the lowest of a tenth of the
+    run counts: a mean over many episodes falls slowly, and what falls later fell by itself.
+    """
     head, tail = series.until(step - 1).values, series.since(step).values
-    tail = tail[: max(len(series) // 10, MIN_STAGE_POINTS)]  # what falls later fell by itself
-    if len(head) < STAGE_BLOCK or not len(tail):
+    tail = tail[: max(len(series) // 10, 2 * width)]
+    if len(head) < width or not len(tail):
         return False
-    drop = head[-STAGE_BLOCK:].mean() - block_means(tail, min(STAGE_BLOCK, len(tail))).min()
-    error = (noise_sd(series.values) or 0.0) * (2 / STAGE_BLOCK) ** 0.5  # of such a difference
+    drop = head[-width:].mean() - block_means(tail, min(width, len(tail))).min()
+    error = (noise_sd(series.values) or 0.0) * (2 / width) ** 0.5  # of such a difference
     return bool(drop > 4 * error)
