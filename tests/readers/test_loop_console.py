@@ -1,5 +1,7 @@
 """Console output of hand-written loops: numbers before a bar, dicts that are cut, lone lines."""
 
+import textwrap
+
 import pytest
 
 from rlvitals.readers import console
@@ -73,6 +75,31 @@ def test_a_dict_that_a_terminal_cut_is_one_row(read):
     log = read("\n".join(lines) + "\n")
     assert points(log, "reward") == [(n, n / 4) for n in range(1, 5)]
     assert len(log.series["rewards/answer_checker/mean"]) == 4
+
+
+def trl_row(n):
+    keys = ("loss", "num_tokens", "completions/mean_length", "rewards/checker/mean", "reward")
+    return str(dict.fromkeys((*keys, "reward_std", "frac_reward_zero_std", "epoch"), n / 8))
+
+
+@pytest.mark.parametrize("between", ["", "Here is what the model said.\n"])
+def test_a_dict_that_is_wrapped_at_words_is_one_row(read, between):
+    """Its last line looks like a dict that was pasted without its first brace."""
+    rows = ("\n".join(textwrap.wrap(trl_row(n), 80)) for n in range(1, 9))
+    log = read("".join(f"{row}\n{between}" for row in rows))
+    assert points(log, "reward") == [(n, n / 8) for n in range(1, 9)]
+    assert len(log.series["completions/mean_length"]) == 8
+
+
+def test_a_dict_behind_a_bar_that_a_terminal_cut_is_one_row(read):
+    lines = []
+    for n in range(1, 9):
+        text = f" {n}%|#  | {n}/100 [00:0{n}<00:50,  1.25s/it]{trl_row(n)}"
+        lines += [text[at : at + 80] for at in range(0, len(text), 80)]
+    log = read("\n".join(lines) + "\n")
+    # The bar that is drawn after a row has its step.
+    assert points(log, "reward") == [(n + 1, n / 8) for n in range(1, 8)]
+    assert len(log.series["completions/mean_length"]) == 7
 
 
 def test_words_and_times_among_pairs_are_passed_over(read):

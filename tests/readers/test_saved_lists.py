@@ -498,3 +498,26 @@ def test_stages_of_training_are_a_run_each(tmp_path):
     assert len(stages[0]["optimiser/loss"]) == 15
     assert len(stages[1]["outcome/reward"]) == 60
     assert "outcome/reward" not in stages[0]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy"])
+def test_lists_of_one_training_are_one_run(tmp_path, suffix):
+    """What a loop saves after it: a file for each list, without a word on which run it is."""
+    rise = np.linspace(0, 200, 300) + np.random.default_rng(0).normal(0, 5, 300)
+    for name, values in (("rewards", rise), ("losses", 1 / (1 + rise**2))):
+        if suffix == "npy":
+            np.save(tmp_path / f"{name}.npy", values)
+        else:
+            rows = (name, *(f"{value:.4f}" for value in values))
+            (tmp_path / f"{name}.csv").write_text("\n".join(rows) + "\n")
+    (run,) = sources.find(tmp_path)
+    assert {file.stem for file, _ in run.files} == {"rewards", "losses"}
+    assert rlvitals.trace(tmp_path).series.keys() == {"outcome/reward", "optimiser/loss"}
+
+
+@pytest.mark.parametrize("tag", ["rollout_ep_rew_mean", "train_approx_kl"])
+def test_a_curve_of_tensorboard_is_called_after_its_tag(tmp_path, tag):
+    path = tmp_path / f"run-PPO_1-tag-{tag}.csv"
+    rows = (f"{1.7e9 + i},{100 * i},{0.01 * i}" for i in range(50))
+    path.write_text("\n".join(("Wall time,Step,Value", *rows)) + "\n")
+    assert list(read_log(path).series) == [tag.replace("_", "/", 1)]

@@ -132,6 +132,22 @@ CASES = {
         {"seed1.csv": TABLE, "seed2.csv": TABLE, "seed10.csv": TABLE},
         {name: {f"{name}.csv"} for name in ("seed1", "seed10", "seed2")},
     ),
+    "a measure in each table": (
+        {"rewards.csv": TABLE, "episode_lengths.csv": TABLE, "losses.csv": TABLE},
+        {"": {"rewards.csv", "episode_lengths.csv", "losses.csv"}},
+    ),
+    "measures of two algorithms": (
+        {f"{key}_{run}.csv": TABLE for run in ("dqn", "ppo") for key in ("rewards", "losses")},
+        {run: {f"rewards_{run}.csv", f"losses_{run}.csv"} for run in ("dqn", "ppo")},
+    ),
+    "curves that TensorBoard saved": (
+        {f"run-PPO_1-tag-{tag}.csv": TABLE for tag in ("rollout_ep_rew_mean", "train_loss")},
+        {"": {f"run-PPO_1-tag-{tag}.csv" for tag in ("rollout_ep_rew_mean", "train_loss")}},
+    ),
+    "one measure of several runs": (
+        {"rewards_dqn.csv": TABLE, "rewards_ppo.csv": TABLE},
+        {name: {f"{name}.csv"} for name in ("rewards_dqn", "rewards_ppo")},
+    ),
     "one table and one event file": (
         {"losses.csv": TABLE, FIRST: EVENTS},
         {"": {"losses.csv", FIRST}},

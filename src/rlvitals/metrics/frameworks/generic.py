@@ -75,7 +75,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (value.RETURN_VAR, ("return_var", "returns_var")),
     (value.Q_MEAN, ("q_mean", "mean_q", "q_values", "losses/q_values")),
     (value.TD_ERROR, ("td_error",)),
-    (optimiser.LOSS, ("loss", "total_loss", "train_loss", "training_loss")),
+    (optimiser.LOSS, ("loss", "losses", "total_loss", "train_loss", "training_loss")),
     (optimiser.EVAL_LOSS, ("eval_loss", "val_loss", "validation_loss")),
     (optimiser.LOSS_SCALE, ("loss_scale", "loss-scale", "grad_scale",
                             "Train/Samples/loss_scale")),  # Megatron's, DeepSpeed's

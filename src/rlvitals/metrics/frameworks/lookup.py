@@ -46,9 +46,9 @@ def choose(
             return best if best and _count_keys(best, keys) else None
         best = _fullest(keys, own) or own[0]
     # Plain names are asked for whatever a table does not know: it need not yield to theirs.
-    others = [table for table in tables if not table.loose] if best.yields else []
-    other = _fullest(keys, others)
-    return other if other and _count_keys(other, keys) > _count_keys(best, keys) else best
+    other = _fullest(keys, tables) if best.yields else None
+    yields = other and not other.loose and _count_keys(other, keys) > _count_keys(best, keys)
+    return other if yields else best
 
 
 def _fullest(keys: Collection[str], tables: Sequence[Table], framework: str = "") -> Table | None:

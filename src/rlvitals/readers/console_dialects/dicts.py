@@ -50,6 +50,7 @@ class Dicts:
     waiting: list[tuple[list[Pair], float]] = field(default_factory=list)
     drawn: int = 0  # how often the bar had been drawn when the last of them came
     wrapped: list[str] = field(default_factory=list)  # lines of a dict that is still open
+    width: int = 0  # characters of the first of these lines, with a bar before the dict
     min_terminal_width: ClassVar[int] = 79  # characters
     cut: bool = False  # the last of these lines is as long as the first: a terminal's width
 
@@ -57,9 +58,9 @@ class Dicts:
         """Read a row, or a state of the bar that rows wait for."""
         if self.waiting and page.shared.drawn > self.drawn:
             self._shown(page)
-        self._unwrap(page)
+        was_part = self._unwrap(page)
         self.open = bool(self.waiting or self.wrapped)
-        if self.wrapped:
+        if was_part:
             return
         text = page.message
         if re.fullmatch(r"'[\w./@-]{1,80}': [^{}]{1,8000}\}", text):  # pasted without a brace
@@ -74,37 +75,52 @@ class Dicts:
         elif said.startswith("{'") and said.endswith("}"):
             self._row(page, _pairs(said))
 
-    def _unwrap(self, page: Page) -> None:
-        """Collect the lines of a dict until it is closed; read JSON, on one line too."""
+    def _unwrap(self, page: Page) -> bool:
+        """Collect the lines of a dict until it is closed; return whether the line is one of it.
+
+        JSON is read on one line too.
+        """
         said = page.message
         if self.wrapped:
             starts_inside = re.match(r"['\"{}\[\]\d.,+\s-]", said)
             if not (starts_inside or self.cut) or len(self.wrapped) >= self.max_wrapped_lines:
                 self.wrapped = []
-                return
-        elif not (said == "{" or said.startswith(('{"', "{'"))):
-            return
-        text = "".join((*self.wrapped, said))
+                return False
+            body = said
+        else:
+            bar = self.bar_before_row.match(said)
+            body = said[bar.end() :] if bar else said
+            if not (body == "{" or body.startswith(('{"', "{'"))):
+                return False
+            self.width = len(said)
+        text = "".join((*self.wrapped, body))
         if len(text) > self.max_wrapped_length or text.count("{") < text.count("}"):
             self.wrapped = []
         elif text.count("{") > text.count("}"):
-            self.wrapped.append(said)
-            widths = len(self.wrapped[0]), len(said)
+            self.wrapped.append(body)
             self.cut = (
-                min(widths) >= self.min_terminal_width and abs(widths[0] - widths[1]) <= 2
+                min(self.width, len(said)) >= self.min_terminal_width
+                and abs(self.width - len(said)) <= 2
             )  # a space at the edge
-        elif self.wrapped or said.startswith('{"'):
-            self.wrapped = []
-            document = parse_object(text)
-            cells = flatten(document) if document else ()
-            pairs = [(key, n) for key, cell in cells if (n := json_number(cell)) is not None]
-            pairs = pairs or _pairs(text)
-            # No dict of settings has such a key.
-            if any(
-                re.fullmatch(r"(?:.*[/_])?(?:loss|rewards?|reward/mean|score/mean)", key)
-                for key, _ in pairs
-            ):
-                self._row(page, pairs)
+            return True
+        elif self.wrapped or body.startswith('{"'):
+            was_wrapped, self.wrapped = bool(self.wrapped), []
+            self._document(page, text)
+            return was_wrapped
+        return False
+
+    def _document(self, page: Page, text: str) -> None:
+        """Read a dict that was printed over several lines, or as JSON."""
+        document = parse_object(text)
+        cells = flatten(document) if document else ()
+        pairs = [(key, n) for key, cell in cells if (n := json_number(cell)) is not None]
+        pairs = pairs or _pairs(text)
+        # No dict of settings has such a key.
+        if any(
+            re.fullmatch(r"(?:.*[/_])?(?:loss|rewards?|reward/mean|score/mean)", key)
+            for key, _ in pairs
+        ):
+            self._row(page, pairs)
 
     def _row(self, page: Page, pairs: list[Pair]) -> None:
         keys = {key for key, _ in pairs}

@@ -26,7 +26,7 @@ from rlvitals.readers.discovery import (
 )
 from rlvitals.readers.discovery.copies import without_copies
 from rlvitals.readers.discovery.walk import Walk
-from rlvitals.readers.formats import plain_pickle
+from rlvitals.readers.formats import plain_pickle, run_labels
 from rlvitals.readers.reader import Files, Reader
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage import typed
@@ -215,6 +215,7 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
     written = [pair for pair in files if pair not in printed]
     if written and not all(stems) and len({run_names.own_name(file) for file, _ in printed}) > 1:
         return [*_runs(home, written, root, notes), *_runs(home, printed, root, notes)]
+    stems = _by_curves(stems, stems[0] and run_names.folder_name(home))
     if all(stems) and len(set(stems)) > 1:
         by_name: dict[str, list[tuple[Path, Reader]]] = defaultdict(list)
         for pair, stem in zip(files, stems, strict=True):
@@ -225,6 +226,18 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
         ]
     called = next((reader.run_name(file) for file, reader in files if reader.run_name), "")
     return [_run(called or inside or run_names.folder_name(root), home, files, notes)]
+
+
+def _by_curves(stems: list[str], folder: str) -> list[str]:
+    """Return the names of runs for files that hold a measure each: one run, or one for each label.
+
+    The names are unchanged where a file's is no measure's, or where two files of a run would hold
+    the same measure: then it is the files that are compared.
+    """
+    curves = [run_labels.split_curve(stem) for stem in stems]
+    names = [curve[0] or folder for curve in curves if curve]
+    is_each_once = len(set(curves)) == len(stems) and len(set(names)) < len(names)
+    return names if len(names) == len(stems) and is_each_once else stems
 
 
 def _file_name(path: Path, reader: Reader) -> str:

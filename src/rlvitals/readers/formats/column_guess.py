@@ -88,7 +88,7 @@ STEP_UNITS = {
 }
 # A table with one of these words in a column's name is a training log, step or no step.
 MEASURE_NAME = re.compile(
-    r"(?:^|[^a-z])(?:loss|rewards?|rew|rwd|returns?|kl|entropy|grad|accuracy|acc|scores?"
+    r"(?:^|[^a-z])(?:loss(?:es)?|rewards?|rew|rwd|returns?|kl|entropy|grad|accuracy|acc|scores?"
     r"|fitness|profits?|win_?rate)"
     r"(?:[^a-z]|$)"
 )

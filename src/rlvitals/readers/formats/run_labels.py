@@ -65,8 +65,10 @@ def is_baseline(name: str) -> bool:
 def measure_name(stem: str) -> str:
     """Return what a file's numbers are by its name, without algorithm, environment and seed.
 
-    "" where the name is no measure's.
+    "" where the name is no measure's. A curve that TensorBoard downloads is called after its tag.
     """
+    if download := _split_download(stem):
+        return download[1]
     if not column_guess.is_measure(stem):
         return ""
     remaining = split_label(stem)[1].split("_")
@@ -79,6 +81,25 @@ def measure_name(stem: str) -> str:
     return measure if has_label and column_guess.is_measure(measure) else stem
 
 
+def split_curve(stem: str) -> tuple[str, str] | None:
+    """Split the name of a file with one curve into run and measure; None for any other name.
+
+    The run is "" where the name is a measure's alone: "losses", "episode_lengths".
+    """
+    if download := _split_download(stem):
+        return download
+    if not column_guess.is_curve(stem):
+        side = r"(?i)(?:\w*_)?(?:eps(?:ilon)?s?|lengths?|durations?|steps|q_?values?|l(?:ea)?r\w*)"
+        return ("", stem) if re.fullmatch(side, stem) else None
+    return split_label(stem)
+
+
+def _split_download(stem: str) -> tuple[str, str] | None:
+    """Return run and tag of a curve that TensorBoard saved; its "/" are written "_"."""
+    match = re.fullmatch(r"run-(.+?)-tag-(.+)", stem)
+    return None if match is None else (match[1], match[2])
+
+
 def rename_value(names: Sequence[str], stem: str) -> dict[str, str]:
     """Return {column: name} of a curve's table, which its file names: TensorBoard's downloads.
 
@@ -86,7 +107,7 @@ def rename_value(names: Sequence[str], stem: str) -> dict[str, str]:
     """
     values = [name for name in names if column_guess.normalise_name(name) == "value"]
     others = {*names} - {*values, *column_guess.step_keys(names), column_guess.time_key(names)}
-    measure = measure_name(stem)
+    measure = re.sub(r"\A(rollout|train|eval|charts|losses)_", r"\1/", measure_name(stem))
     return {values[0]: measure} if len(values) == 1 and measure and not others else {}
 
 
