@@ -120,6 +120,13 @@ def test_many_resumes_are_one_note():
     ]
 
 
+def test_attempts_from_the_first_step_are_no_resumes():
+    steps = [*range(60), *range(80), *range(40), *range(90), *range(50)]
+    found = straighten(series(steps, list(range(len(steps)))))
+    assert notes([found]) == ["5 attempts from step 0: the last one alone is judged"]
+    assert found.series.values.tolist() == list(range(270, 320))
+
+
 def test_an_order_that_was_lost_is_no_chain_of_resumes():
     steps = np.tile([1, 2], 40)
     found = straighten(series(steps))

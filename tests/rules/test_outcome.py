@@ -228,6 +228,18 @@ def test_a_run_that_learns_without_a_warning_is_praised():
     assert all(words in said for words in PRAISE)
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "sign"), [(0.49, 1e-23, "neutral"), (0.49, 0.02, "good"), (1.4, -3.0, "good")]
+)
+def test_a_policy_that_tries_nothing_is_not_praised_for_its_entropy(first, last, sign):
+    """The entropy of a normal distribution passes zero on its way: that is no certainty."""
+    entropy = np.linspace(first, last, 100)
+    entropy[80:] = last
+    run = made.trace(outcome__return=made.rising(), exploration__entropy=entropy)
+    (said,) = [s for s in tldr(run) if s.topic == "entropy"]
+    assert (said.sign, "exploring to exploiting" in said.text) == (sign, sign == "good")
+
+
 @pytest.mark.parametrize("severity", [Severity.WARNING, Severity.ERROR])
 @pytest.mark.parametrize("rule", CATALOGUE, ids=lambda rule: rule.name)
 def test_nothing_is_praised_beside_a_finding_that_asks_for_action(rule, severity):

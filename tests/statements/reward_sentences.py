@@ -66,8 +66,9 @@ NO_LEARNING = [
             last=level_of("last"), best=bests)
       for state in ("does not improve", "does not improve, it is flat", "hardly improves",
                     "does not improve, it falls", "does not improve, it rises")),
-    claim("<label> probably does not improve: <first> to <last>, best <best>",
-          first=sixths("first"), last=sixths("last"), best=sixths("best")),
+    *(claim(f"<label> probably {what}: <first> to <last>, best <best>",
+            first=sixths("first"), last=sixths("last"), best=sixths("best"))
+      for what in ("does not improve", "did not keep what it gained")),
     SHAPE,
     claim("from its first level to its last it changes by <size> sd of a single value",
           size=single_value_change),

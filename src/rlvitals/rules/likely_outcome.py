@@ -35,7 +35,7 @@ from rlvitals.signals.outcome_course import course_of
 from rlvitals.signals.rolling import block_means
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.startup.fast_dataclass import dataclass
-from rlvitals.types import Profile, Trace
+from rlvitals.types import Profile, Series, Trace
 
 # Written by scripts/fit_likely_outcome.py: of each number of SHAPE its mean and standard deviation
 # over the curves, and its coefficients for "improved", "flat" and "lost".
@@ -134,15 +134,31 @@ def _has_excuse(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
         return True
     name, series = picked
     course = course_of(series.values)
-    material, origin = least_that_counts(trace, name, series)
-    is_small = likely.best - likely.last < max(material, slow_swing(trace, name, origin))
-    # The best of six levels of pure noise lies three standard errors above the last at times.
-    error = (noise_sd(series.values) or 0.0) * math.sqrt(12 / len(series))
-    is_small = is_small or likely.best - likely.last < 4 * error
-    is_small = is_small or course.keeps(material)  # half of the gain is left
+    material, _ = least_that_counts(trace, name, series)
+    # Half of the gain is left.
+    is_small = likely.best - likely.last < _least_loss(trace, name, series) or course.keeps(
+        material
+    )
     full_step = first_full_step(trace, name, series)
     is_filling = trend.state != "falling" and series.steps[-1] < full_step
     return is_small or is_filling or is_no_loss(trace, name, series, course)
+
+
+def _least_loss(trace: Trace, name: str, series: Series) -> float:
+    """Return the least fall from the best sixth to the last one that is no noise."""
+    material, origin = least_that_counts(trace, name, series)
+    # The best of six levels of pure noise lies three standard errors above the last at times.
+    error = (noise_sd(series.values) or 0.0) * math.sqrt(12 / len(series))
+    return max(material, slow_swing(trace, name, origin), 4 * error)
+
+
+def loses_part(trace: Trace, likely: LikelyOutcome) -> bool:
+    """Tell whether an outcome gained and then lost clearly, though half of the gain may be left."""
+    picked = outcome(prefer_evaluation(trace))
+    if picked is None or likely.lost <= max(likely.flat, likely.improved):
+        return False
+    least = _least_loss(trace, *picked)
+    return min(likely.best - likely.first, likely.best - likely.last) >= least
 
 
 def likely_outcome(trace: Trace) -> LikelyOutcome | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.errors import quantity
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Series
 
@@ -123,10 +124,16 @@ def notes(columns: Iterable[Straight]) -> list[str]:
     column = max(columns, key=lambda straight: len(straight.seams), default=None)
     if column is None:
         return []
+    anew = [step for step in column.seams if step <= column.start]
+    resumed = [step for step in column.seams if step > column.start]
+    if len(anew) == len(column.seams) > 1:
+        return [
+            f"{len(anew) + 1} attempts from step {column.start:,}: the last one alone is judged"
+        ]
     if len(column.seams) > 3:
-        first, last = column.seams[0], column.seams[-1]
-        times = f"{len(column.seams)} times, first at step {first:,} and last at {last:,}"
-        return [f"resumed {times}: the later attempts are judged"]
+        times = f"{len(resumed)} times, first at step {resumed[0]:,} and last at {resumed[-1]:,}"
+        again = f", and the count starts again {quantity(len(anew), 'time')}" if anew else ""
+        return [f"resumed {times}{again}: the later attempts are judged"]
     return [
         f"{'resumed' if step > column.start else 'the count starts again'} at step {step:,}: "
         "the later attempt is judged"

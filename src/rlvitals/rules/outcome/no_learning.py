@@ -57,7 +57,7 @@ from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.gains import MIN_GAIN_POINTS, is_likely_flat
 from rlvitals.rules.going_on import liveness
-from rlvitals.rules.likely_outcome import likely_answer, likely_outcome
+from rlvitals.rules.likely_outcome import likely_answer, likely_outcome, loses_part
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -131,15 +131,20 @@ def _judge_by_shape(trace: Trace, trend: Standing) -> Finding | Undecided:
     likely = likely_outcome(trace) if likely_answer(trace) == "flat" else None
     if likely is None:
         return Undecided(trend.sentence, ("outcome/return",) if not trend.metric else ())
+    levels = f"{likely.first:.4g} to {likely.last:.4g}, best {likely.best:.4g}"
+    limit = Bound(likely.first, "mean of its first sixth")
+    summary, began = f"probably does not improve: {levels}", trace.first_step
+    if loses_part(trace, likely):
+        summary, began = f"probably did not keep what it gained: {levels}", likely.best_step
+        limit = Bound(likely.best, "mean of this run's own best sixth")
     return Finding(
-        f"{label(likely.metric)} probably does not improve: {likely.first:.4g} to "
-        f"{likely.last:.4g}, best {likely.best:.4g}",
+        f"{label(likely.metric)} {summary}",
         severity=Severity.NOTE,
         metric=likely.metric,
-        began=trace.first_step,
+        began=began,
         ended=trace.last_step,
         observed=likely.last,
-        bound=Bound(likely.first, "mean of its first sixth"),
+        bound=limit,
         evidence=(likely.evidence,),
         counter=("no test proves it, and its level may be a good one: --set env_id=... may tell",),
     )
