@@ -83,5 +83,10 @@ def test_diagnose_compares_with_marked_healthy_runs_beside_it(tmp_path, capsys, 
     out = " ".join(capsys.readouterr().out.split())
     assert "in the healthy run good" in out
     assert "outcome/return leaves their band first" in out
+    assert out.index("Beside healthy siblings") < out.index("? Not known from this log")
+    main(["diagnose", str(bad), "--markdown"])
+    assert "Beside healthy siblings" in capsys.readouterr().out
+    main(["report", str(bad), "-o", "page.html"])
+    assert "Beside healthy siblings" in (tmp_path / "page.html").read_text()
     main(["diagnose", str(good)])
     assert "siblings" not in capsys.readouterr().out.split("marked")[-1]

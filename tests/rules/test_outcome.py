@@ -278,3 +278,13 @@ def test_a_level_of_zero_that_does_not_change_is_flat_and_does_not_fall():
     rewards[0] = 0.008  # a tenth of a first level of 0 is 0
     now = standing(made.trace(Profile.GRPO, outcome__reward=rewards))
     assert (now.state, now.first, now.last) == ("flat", 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("exceptions", "ending"), [((), "in a row"), ((14, 60, 200), "alike")])
+def test_the_limit_of_a_constant_reward_counts_what_it_says(exceptions, ending):
+    values = np.zeros(600)
+    values[list(exceptions)] = 1.0
+    found = diagnose(made.trace(outcome__reward=values)).findings
+    (constant,) = [f for rule, f in found if rule.name == "constant-reward"]
+    assert constant.observed == 600 - len(exceptions)
+    assert constant.bound.origin.endswith(ending)

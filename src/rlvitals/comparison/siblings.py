@@ -25,11 +25,25 @@ class Siblings:
 
     @property
     def sentence(self) -> str:
-        """Write it in words."""
+        """Write it in words: the outcome, the settings that differ, the first divergence."""
         count = len(self.names)
         siblings = f"{count} healthy runs" if count > 1 else f"the healthy run {self.names[0]}"
         band = f"{self.low:.4g} to {self.high:.4g}" if count > 1 else f"{self.low:.4g}"
-        return f"{standing.label(self.metric)} is {self.level:.4g}, {band} in {siblings}"
+        outcome = f"{standing.label(self.metric)} is {self.level:.4g}, {band} in {siblings}"
+        changed = [
+            f"{change.key} {change.second or 'not set'} (there {change.first or 'not set'})"
+            for change in self.changed
+            if change.area == "setting"
+        ]
+        settings = (
+            f"settings that differ: {', '.join(changed)}" if changed else "no setting differs"
+        )
+        first = self.divergence
+        if first is None or first.step is None:
+            return f"{outcome}; {settings}; no metric leaves their band"
+        levels = f"{first.second:.4g} where {self.names[0]} has {first.first:.4g}"
+        place = f"{first.metric} leaves their band first, at step {first.step:,}: {levels}"
+        return f"{outcome}; {settings}; {place}"
 
 
 def is_sibling(trace: Trace, sibling: Trace) -> bool:

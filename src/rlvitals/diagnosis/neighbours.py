@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rlvitals.diagnosis import load, marks
 from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.verdict import GOOD_VERDICTS
 from rlvitals.errors import UnreadableLog
 from rlvitals.metrics.canonicalize import Given
@@ -15,7 +16,10 @@ from rlvitals.rules.rule import Severity
 
 
 def attach(diagnosis: Diagnosis, run: Run, overrides: Given) -> Diagnosis:
-    """Add the comparison with marked healthy runs beside a run that is not plainly well."""
+    """Add the comparison with marked healthy runs beside a run that is not plainly well.
+
+    No evidence is stronger, so that it is the first sentence of the summary.
+    """
     has_warning = diagnosis.worst is not None and diagnosis.worst > Severity.NOTE
     if not has_warning and diagnosis.verdict.word in GOOD_VERDICTS:
         return diagnosis
@@ -31,7 +35,11 @@ def attach(diagnosis: Diagnosis, run: Run, overrides: Given) -> Diagnosis:
         return diagnosis
     from rlvitals.comparison.siblings import compare_siblings  # noqa: PLC0415 - few runs have any
 
-    return replace(diagnosis, siblings=compare_siblings(diagnosis.trace, healthy))
+    compared = compare_siblings(diagnosis.trace, healthy)
+    if compared is None:
+        return diagnosis
+    sentence = Sentence("siblings", f"Beside healthy siblings, {compared.sentence}.", "neutral")
+    return replace(diagnosis, siblings=compared, tldr=(sentence, *diagnosis.tldr))
 
 
 def _healthy_runs(run: Run) -> Iterator[Run]:

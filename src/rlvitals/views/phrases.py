@@ -353,26 +353,6 @@ def undecided_rules(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
     return {reason: tuple(sorted(names)) for reason, names in ordered}
 
 
-def siblings(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Return the comparison with healthy siblings: outcome, settings, first divergence."""
-    compared = diagnosis.siblings
-    if compared is None:
-        return ()
-    changed = [
-        f"{change.key} {change.second or 'not set'} (there {change.first or 'not set'})"
-        for change in compared.changed
-        if change.area == "setting"
-    ]
-    settings = f"settings that differ: {', '.join(changed)}" if changed else "no setting differs"
-    first = compared.divergence
-    if first is None or first.step is None:
-        course = "no metric leaves their band"
-    else:
-        levels = f"{first.second:.4g} where {compared.names[0]} has {first.first:.4g}"
-        course = f"{first.metric} leaves their band first, at step {first.step:,}: {levels}"
-    return (compared.sentence, settings, course)
-
-
 def notes(trace: Trace, *, provenance: bool = True) -> tuple[str, ...]:
     """Return at most 12 notes on the reading of the log; without `provenance` count those on it."""
     lines = trace.notes

@@ -170,8 +170,6 @@ def _add_context_rows(rows: Table, diagnosis: Diagnosis, *, verbose: bool) -> No
     for i, retraction in enumerate(diagnosis.retracted):
         text = Text(harmless(phrases.retraction_text(retraction)))
         rows.add_row(Text("" if i else "taken back", "dim"), text)
-    for i, line in enumerate(phrases.siblings(diagnosis)):
-        rows.add_row(Text("" if i else "siblings", "dim"), Text(harmless(line)))
     for i, note in enumerate(phrases.notes(diagnosis.trace, provenance=verbose)):
         rows.add_row(Text("" if i else "notes", "dim"), Text(harmless(note)))
     if sentence := phrases.against_baseline(diagnosis):

@@ -206,7 +206,7 @@ def _dead_part(trace: Trace) -> Finding | None:
         metric=f"{COMPONENT.name}/{name}",
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
-        observed=value,
+        observed=float(len(series)),
         bound=Bound(MIN_DEAD_UPDATES, "default: so many updates"),
         limit_on_curve=False,
         evidence=other_dead,
@@ -303,16 +303,16 @@ def _finding(
     of_language = throughout and trace.profile in kinds.LANGUAGE
     if of_language or (never and severity is not Severity.NOTE):
         severity = Severity.ERROR
-    during = series.since(between[0]).until(between[1]).values
-    times = _times(during == (0.0 if spread else value), spread=spread)
+    equal = series.since(between[0]).until(between[1]).values == (0.0 if spread else value)
+    origin = "default: so many in a row" if equal.all() else "default: so many alike"
     return Finding(
-        f"{text} in {times}",
+        f"{text} in {_times(equal, spread=spread)}",
         severity=severity,
         metric=name,
         began=between[0],
         ended=between[1],
-        observed=float(count),
-        bound=MIN_CONSTANT_UPDATES.bound(trace, "default: so many in a row"),
+        observed=float(np.count_nonzero(equal)),
+        bound=MIN_CONSTANT_UPDATES.bound(trace, origin),
         limit_on_curve=False,
         evidence=evidence,
         counter=counter,
