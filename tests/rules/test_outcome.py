@@ -288,3 +288,10 @@ def test_the_limit_of_a_constant_reward_counts_what_it_says(exceptions, ending):
     (constant,) = [f for rule, f in found if rule.name == "constant-reward"]
     assert constant.observed == 600 - len(exceptions)
     assert constant.bound.origin.endswith(ending)
+
+
+def test_a_plateau_is_observed_in_the_unit_of_its_limit():
+    rises_then_stays = np.concatenate([np.linspace(-20, -9, 10), -9 + made.noise(90) / 50])
+    found = diagnose(made.trace(outcome__return=rises_then_stays)).findings
+    (plateau,) = [f for rule, f in found if rule.name == "plateau"]
+    assert 0 <= plateau.observed < plateau.bound.value

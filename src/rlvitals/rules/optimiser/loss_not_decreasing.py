@@ -86,7 +86,7 @@ def check(trace: Trace) -> Answer:
         metric=LOSS.name,
         began=int(loss.steps[0]),
         ended=int(loss.steps[-1]),
-        observed=last,
+        observed=fall / abs(first) if first else 0.0,
         bound=MIN_LOSS_FALL.bound(trace, "default: a share of the loss at the start"),
         limit_on_curve=False,
         evidence=(*_picture(loss), *evidence),

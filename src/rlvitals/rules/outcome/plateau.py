@@ -22,6 +22,8 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 - Machado et al. 2018, "Revisiting the Arcade Learning Environment".
 """
 
+import math
+
 import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
@@ -37,6 +39,8 @@ from rlvitals.rules.standing import (
     outcome,
     standing,
 )
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.level import first_last_change
 from rlvitals.signals.plateau import MIN_PLATEAU_POINTS, PLATEAU_TOLERANCE, plateau_start
 from rlvitals.types import Series, Trace
 
@@ -81,11 +85,18 @@ def check(trace: Trace) -> Answer:
         metric=name,
         began=step,
         ended=int(series.steps[-1]),
-        observed=trend.last,
+        observed=_moved_share(series, start),
         bound=within,
         limit_on_curve=False,
         evidence=(f"that is {way}",) if way else (),
     )
+
+
+def _moved_share(series: Series, start: int) -> float:
+    """Return the change from `start` to the end, as a share of the range of the run's blocks."""
+    first, last = first_last_change(series.values[start:]) or (np.nan, np.nan)
+    span = float(np.ptp(block_means(series.values, math.ceil(len(series) / 20))))
+    return abs(last - first) / span if span else 0.0
 
 
 def _start_of_level(series: Series, tolerance: float) -> int | None:

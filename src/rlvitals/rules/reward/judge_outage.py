@@ -84,7 +84,6 @@ class Outage:
     updates: int
     share: float  # of the run's updates
     goes_on: bool
-    value: float
     evidence: tuple[str, ...] = ()
 
 
@@ -155,7 +154,6 @@ def _missing(trace: Trace, name: str) -> Outage | None:
         count,
         count / len(steps),
         goes_on=last == len(steps) - 1,
-        value=float(count),
     )
 
 
@@ -201,7 +199,6 @@ def _default(trace: Trace, name: str) -> Outage | None:
         count,
         count / len(series),
         goes_on=last == len(series) - 1,
-        value=atom,
         evidence=("entropy, length and KL did not move when it set in",),
     )
 
@@ -295,7 +292,7 @@ def _finding(trace: Trace, out: Outage) -> Finding:
         metric=out.metric,
         began=out.first_step,
         ended=out.last_step,
-        observed=out.value,
+        observed=float(out.updates),
         bound=MIN_OUTAGE_UPDATES.bound(trace, "default: successive updates"),
         limit_on_curve=False,
         evidence=(*out.evidence, *evidence),
