@@ -42,8 +42,8 @@ class Siblings:
         if first is None or first.step is None:
             return f"{outcome}; {settings}; no metric leaves their band"
         levels = f"{first.second:.4g} where {self.names[0]} has {first.first:.4g}"
-        place = f"{first.metric} leaves their band first, at step {first.step:,}: {levels}"
-        return f"{outcome}; {settings}; {place}"
+        course = f"{first.metric} leaves their band first, at step {first.step:,}: {levels}"
+        return f"{outcome}; {settings}; {course}"
 
 
 def is_sibling(trace: Trace, sibling: Trace) -> bool:
