@@ -295,3 +295,13 @@ def test_a_plateau_is_observed_in_the_unit_of_its_limit():
     found = diagnose(made.trace(outcome__return=rises_then_stays)).findings
     (plateau,) = [f for rule, f in found if rule.name == "plateau"]
     assert 0 <= plateau.observed < plateau.bound.value
+
+
+def test_a_fall_that_came_before_certainty_is_the_headline():
+    entropy = np.linspace(0.69, 0.1, 150)
+    falls = 200 - 1.2 * np.arange(150) + 8 * made.noise(150)
+    run = made.trace(outcome__return=falls, exploration__entropy=entropy)
+    diagnosis = diagnose(run)
+    assert "entropy-collapse" in {rule.name for rule, _ in diagnosis.findings}
+    assert diagnosis.verdict.word is Word.STALLED
+    assert "it falls" in diagnosis.verdict.why

@@ -99,9 +99,14 @@ def _without_symptoms(
 
     An optimiser that shakes explains why an outcome stays flat, and a policy that is certain of one
     action lost nothing where the outcome never gained. A policy that is trained the wrong
-    way becomes certain of it, and lost nothing.
+    way becomes certain of it, and lost nothing. Where it becomes certain after the outcome was
+    known to fall from its start, the fall came first.
     """
     symptoms: set[Word] = set()
+    stalled, collapsed = verdicts.get(Word.STALLED), verdicts.get(Word.COLLAPSED)
+    falls = trend.state == "falling" and _of_the_outcome(stalled)
+    if falls and stalled and collapsed and 0 <= stalled.known < collapsed.began:
+        symptoms.add(Word.COLLAPSED)
     if _of_the_outcome(verdicts.get(Word.STALLED)) or (trend.state == "flat" and trend.why):
         symptoms.add(Word.UNSTABLE)
     if likely == "flat":
