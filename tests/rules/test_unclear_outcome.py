@@ -89,3 +89,12 @@ def test_evaluations_late_in_a_long_run_lost_their_first_level(offset, scale):
     assert findings["return-collapse"] is Severity.WARNING
     # Training returns also fall where exploration begins anew.
     assert judged(outcome__return=late)[0] is Word.UNKNOWN
+
+
+@pytest.mark.parametrize(("rise", "words"), [(1.6, ""), (3.0, "perhaps ")])
+def test_a_proven_rise_that_is_small_is_said_to_be_one(rise, words):
+    gains = 20 + 10 * made.noise(3000, 1) + np.linspace(0, rise, 3000)
+    trend = standing(made.trace(Profile.OFF_POLICY, outcome__reward=gains))
+    assert trend.state == "unknown"
+    assert trend.low > 0
+    assert trend.sentence.startswith(f"it improves, {words}by less than counts: ")

@@ -288,10 +288,14 @@ TOLD = [
           step=lambda case: [int(s) for _, window in outcomes(case) for s in window.steps]),
     *(
         claim(
-            "whether the outcome improves cannot be told: <label> goes <early> to <late>; the "
+            f"{state}: <label> goes <early> to <late>; the "
             f"change is <low> to <high> (95 %), and <material> would count{end}",
             low=interval("low"), high=interval("high"), material=material, more=more_points,
             share=lambda case: [f.share_lost for f in falls(case) if hasattr(f, "share_lost")],
+        )
+        for state in (
+            "whether the outcome improves cannot be told", "it improves, by less than counts",
+            "it improves, perhaps by less than counts",
         )
         for end in (
             "", "; --set env_id=... may tell more",

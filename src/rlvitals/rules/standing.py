@@ -127,7 +127,10 @@ class Standing:
     def sentence(self) -> str:
         """Say it with its numbers."""
         if self.state == "unknown":
-            return f"{OUTCOME_UNKNOWN}{self.why}"
+            perhaps = "" if self.high <= self.material else "perhaps "
+            is_proven = self.low > 0 and "would count" in self.why
+            state = f"it improves, {perhaps}by less than counts: " if is_proven else OUTCOME_UNKNOWN
+            return f"{state}{self.why}"
         name = label(self.metric)
         if self.why:
             return f"{name} {self.why}"
