@@ -57,6 +57,10 @@ def test_observations_that_never_change(tmp_path):
     )
     (event,) = events(run.folder, "preflight")
     assert event["failed"] == [one.name for one in report.failed]
+    first = rlvitals.diagnose(run.folder).tldr[0]
+    assert (first.topic, first.sign) == ("preflight", "bad")
+    assert first.text.startswith("The preflight failed: ")
+    assert "observations-vary: observations = 0.25: " in first.text
 
 
 def test_dropout_moves_the_ratio_off_one(capsys):

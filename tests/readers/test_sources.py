@@ -15,7 +15,7 @@ import tfrecords
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS
-from rlvitals.readers.discovery import sources
+from rlvitals.readers.discovery import run_names, sources
 
 
 def events(*points):
@@ -752,3 +752,8 @@ def test_a_log_beside_a_folder_of_its_name_is_told_apart_by_its_file(tmp_path, m
     Path("sac.csv").write_text(rows)
     names = {run.name for run in sources.find(Path())}
     assert names == {"ppo (ppo)", "ppo (ppo.csv)", "sac"}
+
+
+@pytest.mark.parametrize("name", ["info.json", "evaluations.npz"])
+def test_a_file_that_its_framework_names_gives_no_name_to_a_run(name):
+    assert run_names.own_name(Path("runs/ppo_3") / name) == ""

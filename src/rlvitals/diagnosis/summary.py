@@ -23,7 +23,7 @@ from rlvitals.rules.value import critic_explains_nothing
 from rlvitals.signals.level import MIN_CHANGE_VALUES, first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.startup.fast_dataclass import dataclass
-from rlvitals.types import Profile, Trace
+from rlvitals.types import PREFLIGHT_NOTE_PREFIX, Profile, Trace
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
 MAX_SLOW_ENTROPY_LOSS = 0.7  # of its first level: a greater loss is fast or far
@@ -58,7 +58,7 @@ class Sentence:
 
 
 def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sentence, ...]:
-    """Write the sentences: reward, KL, entropy, clipping, critic."""
+    """Write the sentences: a failed preflight, reward, KL, entropy, clipping, critic."""
     findings = {rule.name: finding for rule, finding in rule_findings}
     trend = verdict_trend(trace)
     # Nothing is praised beside a finding that asks for action.
@@ -71,7 +71,12 @@ def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tu
         _critic(trace, trend, may_praise=may_praise),
     )
     unusual = UNUSUAL_SENTENCES.get(trace.profile, ())
-    return tuple(s for s in sentences if s.sign != "unknown" or s.topic not in unusual)
+    notes = [note.partition(PREFLIGHT_NOTE_PREFIX)[2] for note in trace.notes]
+    preflight = f"The preflight failed: {'; '.join(filter(None, notes))}."
+    return (
+        *((Sentence("preflight", preflight, "bad"),) if any(notes) else ()),
+        *(s for s in sentences if s.sign != "unknown" or s.topic not in unusual),
+    )
 
 
 def _reward(

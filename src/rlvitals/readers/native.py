@@ -7,9 +7,11 @@ those of `run.json` with the changes since; which table of names is taken says i
 """
 
 import json
+import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -35,7 +37,7 @@ from rlvitals.storage.run_folder import (
     NewerFormat,
 )
 from rlvitals.tracking import exit_reason
-from rlvitals.types import RECORDER_NOTE_PREFIX, Log, Series, Setting, Table
+from rlvitals.types import PREFLIGHT_NOTE_PREFIX, RECORDER_NOTE_PREFIX, Log, Series, Setting, Table
 
 T = TypeVar("T")
 MAX_DAMAGE_NOTES = 3  # damaged places that a note names
@@ -224,8 +226,21 @@ def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
             counts[str(event.facts.get("text", ""))] = count
     for text, count in counts.items():
         yield f"{RECORDER_NOTE_PREFIX}{text}" + (f" ({count:,} times)" if count > 1 else "")
+    yield from _preflight_notes(contents.events)
     if run_info.attempts and not contents.parts:
         yield "nothing was logged yet"
+
+
+def _preflight_notes(events: Sequence[Event]) -> Iterator[str]:
+    """Say of each check that failed in the newest preflight what it saw, as its report has it."""
+    newest = next((event for event in reversed(events) if event.kind == "preflight"), None)
+    names = [] if newest is None else newest.facts.get("failed")
+    if newest is None or not isinstance(names, list):
+        return
+    report = str(newest.facts.get("report", ""))
+    details = re.findall(r"^ *failed  .*\n +(.+)$", report, re.MULTILINE)
+    for name, detail in zip_longest(names[:8], details[:8], fillvalue=""):
+        yield f"{PREFLIGHT_NOTE_PREFIX}{name}: {detail}".removesuffix(": ")
 
 
 def _thinning_notes(rank_scans: Iterable[RankScan]) -> Iterator[str]:

@@ -69,6 +69,7 @@ def own_name(file: Path) -> str:
         or lower in CONTENT_NAMES
         or lower in EVALUATION_NAMES
         or lower.startswith("ppo_metrics_")
+        or bare(file).name in {"info.json", "evaluations.npz"}  # Sacred's, Stable-Baselines3's
     )
     # What a process printed is called after the process, not after the run.
     is_console = re.fullmatch(
