@@ -23,7 +23,7 @@ from rlvitals.rules.value import critic_explains_nothing
 from rlvitals.signals.level import MIN_CHANGE_VALUES, first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.startup.fast_dataclass import dataclass
-from rlvitals.types import PREFLIGHT_NOTE_PREFIX, Profile, Trace
+from rlvitals.types import Profile, Trace
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
 MAX_SLOW_ENTROPY_LOSS = 0.7  # of its first level: a greater loss is fast or far
@@ -71,7 +71,7 @@ def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tu
         _critic(trace, trend, may_praise=may_praise),
     )
     unusual = UNUSUAL_SENTENCES.get(trace.profile, ())
-    notes = [note.partition(PREFLIGHT_NOTE_PREFIX)[2] for note in trace.notes]
+    notes = [note.partition("preflight failed: ")[2] for note in trace.notes]
     preflight = f"The preflight failed: {'; '.join(filter(None, notes))}."
     return (
         *((Sentence("preflight", preflight, "bad"),) if any(notes) else ()),

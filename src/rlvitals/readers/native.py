@@ -37,7 +37,7 @@ from rlvitals.storage.run_folder import (
     NewerFormat,
 )
 from rlvitals.tracking import exit_reason
-from rlvitals.types import PREFLIGHT_NOTE_PREFIX, RECORDER_NOTE_PREFIX, Log, Series, Setting, Table
+from rlvitals.types import RECORDER_NOTE_PREFIX, Log, Series, Setting, Table
 
 T = TypeVar("T")
 MAX_DAMAGE_NOTES = 3  # damaged places that a note names
@@ -240,7 +240,7 @@ def _preflight_notes(events: Sequence[Event]) -> Iterator[str]:
     report = str(newest.facts.get("report", ""))
     details = re.findall(r"^ *failed  .*\n +(.+)$", report, re.MULTILINE)
     for name, detail in zip_longest(names[:8], details[:8], fillvalue=""):
-        yield f"{PREFLIGHT_NOTE_PREFIX}{name}: {detail}".removesuffix(": ")
+        yield f"preflight failed: {name}: {detail}".removesuffix(": ")
 
 
 def _thinning_notes(rank_scans: Iterable[RankScan]) -> Iterator[str]:
