@@ -238,6 +238,9 @@ def test_a_policy_that_tries_nothing_is_not_praised_for_its_entropy(first, last,
     run = made.trace(outcome__return=made.rising(), exploration__entropy=entropy)
     (said,) = [s for s in tldr(run) if s.topic == "entropy"]
     assert (said.sign, "exploring to exploiting" in said.text) == (sign, sign == "good")
+    flat = made.trace(outcome__return=made.flat(), exploration__entropy=entropy)
+    (said,) = [s for s in tldr(flat) if s.topic == "entropy"]
+    assert said.sign == "bad"
 
 
 @pytest.mark.parametrize("severity", [Severity.WARNING, Severity.ERROR])

@@ -179,7 +179,7 @@ def _entropy(
     if name == "exploration/entropy_sum" and (batch := _batch(trace)):
         text += f", {first / batch:.3g} to {last / batch:.3g} a decision in batches of {batch:,}"
     # At 0.001 nats the rarer one of two actions is taken once in 9,000 decisions.
-    certain = first > 0 and last < 0.001 and trace[name].finite().values.min() >= 0
+    certain = trend.improves and last < 0.001 and trace[name].finite().values.min() >= 0
     if certain or first <= 0 or last > (1 - MIN_ENTROPY_FALL) * first:
         text += ": the policy tries nothing else any more" if certain else ""
         return Sentence("entropy", f"{text}.", "neutral")
