@@ -588,6 +588,17 @@ def test_a_folder_of_other_things_says_what_it_holds(tmp_path):
     assert "found 2 .png, 1 .csv, 1 .pt, 1 without an ending" in error.value.where
 
 
+CRASHED = b"loading\nTraceback (most recent call last):\n  File 'a.py', line 1\nKeyError: 'q'\n"
+
+
+def test_the_only_text_of_a_folder_is_its_log_though_it_failed_before_its_first_row(tmp_path):
+    (run,) = sources.find(build(tmp_path / "a", {"train.log": CRASHED, "c.pt": b""}))
+    assert sources.read(run)[0].ending.traceback.endswith("KeyError: 'q'")
+    several = build(tmp_path / "b", {"train.log": CRASHED, "notes.txt": b"to do\n"})
+    with pytest.raises(UnreadableLog, match="no training log"):
+        sources.find(several)
+
+
 def test_what_is_not_there(tmp_path):
     with pytest.raises(UnreadableLog, match="this path does not exist") as error:
         sources.find(tmp_path / "gone")

@@ -67,6 +67,13 @@ def test_a_gap_that_no_rounding_gives_is_a_warning_though_rewards_rise(level, me
     assert sampler_mismatch.RULE.judge(run).severity is severity
 
 
+def test_responses_of_several_versions_of_the_weights_are_named_beside_a_gap():
+    run = grpo(policy__sampler_kl=near(0.05), policy__sampler_mixed_versions=near(0.4))
+    found = sampler_mismatch.RULE.judge(run)
+    assert any("40% of responses mix versions" in sentence for sentence in found.evidence)
+    assert found.causes[0] == sampler_mismatch.STALE_CAUSE
+
+
 def test_what_a_correction_masks_is_a_measure_of_its_own():
     tokens = grpo(policy__sampler_rejected_tokens=near(0.2), outcome__reward=WORSE)
     assert "20% of tokens" in sampler_mismatch.RULE.judge(tokens).evidence[0]

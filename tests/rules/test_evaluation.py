@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.summary import tldr
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.curves import rises
@@ -78,6 +79,25 @@ def test_trap_the_best_of_many_tries_may_fall_while_single_answers_get_better():
         )
     )
     assert isinstance(judged, Undecided)
+
+
+@pytest.mark.parametrize(
+    ("evaluated", "says"),
+    [
+        ({"aime/mean@8": 0.1 + 0.01 * made.noise(40)}, "held-out aime/mean@8 does not follow: "),
+        (
+            {"math/mean@8": share(0.2, 0.5, 60), "math/best@8": share(0.9, 0.6, 60)},
+            "; held-out math/best@8 falls: ",
+        ),
+        ({"math/mean@8": share(0.2, 0.5, 60), "aime/mean@8": 0.1 + 0.01 * made.noise(40)}, ""),
+    ],
+)
+def test_what_evaluations_do_beside_a_training_that_rises_is_said(evaluated, says):
+    sets = {f"outcome/eval_task/{name}": values for name, values in evaluated.items()}
+    run = made.trace(Profile.GRPO, outcome__reward=share(0.2, 0.8, 150), **sets)
+    (reward,) = [s for s in tldr(run) if s.topic == "reward"]
+    assert says in reward.text
+    assert ("held-out" in reward.text, "Learning works" in reward.text) == (bool(says), not says)
 
 
 def test_the_same_quantity_proven_flat_below_training_is_a_note():

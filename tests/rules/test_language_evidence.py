@@ -75,6 +75,11 @@ def test_a_task_may_be_unpaid_early_in_a_run():
     [
         ("equation_reward_func", True, True),
         ("check_answer", True, True),
+        ("acc", True, True),
+        ("math_acc", True, True),
+        ("em", True, True),
+        ("acceleration", False, True),
+        ("item", False, True),
         ("answer_format_reward", False, False),
         ("match_format_exactly", False, False),
         ("answer_length", False, False),
@@ -84,6 +89,20 @@ def test_a_task_may_be_unpaid_early_in_a_run():
 )
 def test_names_say_what_a_part_pays_for(part, right, task):
     assert (pays_right_answers(part), pays_the_task(part)) == (right, task)
+
+
+@pytest.mark.parametrize(("last", "finds"), [(-1.0, True), (2.0, False)])
+def test_a_score_that_falls_while_its_penalty_shrinks_is_not_learning(last, finds):
+    """Responses shrink to a few tokens: there is less to be charged for, and nothing is right."""
+    run = made.trace(
+        Profile.GRPO,
+        outcome__rlhf_reward=np.linspace(-19, -2, 150) + 0.1 * made.noise(150, 1),
+        outcome__score=np.linspace(1.5, last, 150) + 0.05 * made.noise(150, 2),
+    )
+    diagnosis = diagnose(run)
+    names = {rule.name for rule, _ in diagnosis.findings}
+    assert ("return-up-success-flat" in names) is finds
+    assert (diagnosis.verdict.word is Word.STALLED) is finds
 
 
 @pytest.mark.parametrize("count", [10, 15, 30])

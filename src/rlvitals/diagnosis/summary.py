@@ -4,6 +4,7 @@ what this kind of training does not have is not missed.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.form import describe_form_gain
+from rlvitals.rules.held_out import describe_beside
 from rlvitals.rules.policy import kl_spike
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing
@@ -62,9 +64,14 @@ def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tu
     findings = {rule.name: finding for rule, finding in rule_findings}
     trend = verdict_trend(trace)
     # Nothing is praised beside a finding that asks for action.
-    may_praise = trend.improves and all(f.severity <= Severity.NOTE for f in findings.values())
+    beside = describe_beside(trace, trend)
+    praised = trend.improves and not beside
+    may_praise = praised and all(f.severity <= Severity.NOTE for f in findings.values())
+    reward = _reward(trend, findings, describe_form_gain(trace), may_praise=may_praise)
+    if beside and reward.sign != "bad":
+        reward = replace(reward, text=f"{reward.text[:-1]}; {beside}.")
     sentences = (
-        _reward(trend, findings, describe_form_gain(trace), may_praise=may_praise),
+        reward,
         _kl(trace, may_praise=may_praise),
         _entropy(trace, trend, findings.get("entropy-collapse"), may_praise=may_praise),
         _clipping(trace, findings, may_praise=may_praise),

@@ -13,7 +13,7 @@ FORM_PATTERN = lazy_pattern(
 )
 _RIGHT_ANSWER_PATTERN = lazy_pattern(
     r"correct|accura|success|solve|pass|equation|exact_?match|check_(?:answer|numbers)|verif"
-    r"|unit_?test|(?<![a-z])answer(?!\w*len)",
+    r"|unit_?test|(?<![a-z])(?:acc|em)(?![a-z])|(?<![a-z])answer(?!\w*len)",
     re.IGNORECASE,
 )
 # Parts that take something off, or pay for manner: whether they are earned says nothing of answers.

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
@@ -79,16 +80,46 @@ def evaluations(trace: Trace) -> list[HeldOut]:
         for suffix in trace.family(EVAL_COMPONENT.name)
         if pays_right_answers(suffix)
     ]
-    pairs += [
-        (f"{EVAL_TASK.name}/{suffix}", "")
-        for suffix in trace.family(EVAL_TASK.name)
-        if not BEST_OF_PATTERN.search(suffix)
-    ]
+    tasks = (suffix for suffix in trace.family(EVAL_TASK.name))
+    pairs += [(f"{EVAL_TASK.name}/{s}", "") for s in tasks if not BEST_OF_PATTERN.search(s)]
+    return _held_out(trace, pairs)
+
+
+def _held_out(trace: Trace, pairs: Iterable[tuple[str, str]]) -> list[HeldOut]:
     return [
         HeldOut(name, twin if twin in trace else "", points)
         for name, twin in pairs
         if name in trace and len(points := trace[name].finite()) >= MIN_EVALS
     ]
+
+
+def describe_beside(trace: Trace, trained: Standing) -> str:
+    """Say that no evaluation of a language model follows a training that got better; else empty.
+
+    Also that the best of several tries falls: the policy narrows to fewer answers. A statement and
+    no alarm, as another set of prompts need not follow.
+    """
+    gains = trained.improves or trained.state == "holding its best"
+    is_evaluated = trained.metric.startswith(("outcome/eval_", EVAL_COMPONENT.name))
+    if trace.profile not in kinds.LANGUAGE or not gains or is_evaluated:
+        return ""
+    sets = evaluations(trace)
+    trends = [direction(trace, evaluation) for evaluation in sets]
+    tries = [
+        (f"{EVAL_TASK.name}/{suffix}", "")
+        for suffix in trace.family(EVAL_TASK.name)
+        if BEST_OF_PATTERN.search(suffix)
+    ]
+    texts = []
+    if trends and all(trend.stalls for trend in trends):
+        names = ", ".join(evaluation.title for evaluation in sets[:2])
+        does = "falls" if trends[0].state == "falling" else "does not follow"
+        texts.append(f"{names} {does}: {trends[0].first:.4g} to {trends[0].last:.4g}")
+    for evaluation in _held_out(trace, tries):
+        trend = direction(trace, evaluation)
+        if trend.state == "falling":
+            texts.append(f"{evaluation.title} falls: {trend.first:.4g} to {trend.last:.4g}")
+    return "; ".join(texts[:2])
 
 
 def direction(trace: Trace, evaluation: HeldOut) -> Standing:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UnreadableLog, nearest
-from rlvitals.readers import select
+from rlvitals.readers import console, select
 from rlvitals.readers.discovery import (
     hide_secrets,
     join,
@@ -61,7 +61,7 @@ def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
         return _of_file(path)
     walk = walk or Walk(path)
     notes = list(walk.notes)
-    claimed = _claim_files(walk.files, path, notes)
+    claimed = _claim_files(walk.files, path, notes) or _claim_lone_text(walk.files)
     if not claimed:
         raise UnreadableLog(
             "no training log in this folder",
@@ -199,6 +199,18 @@ def _claim_files(files: Iterable[Path], root: Path, notes: list[str]) -> list[tu
         if reader is not None:
             claimed.append((file, reader))
     return claimed
+
+
+def _claim_lone_text(files: Sequence[Path]) -> list[tuple[Path, Reader]]:
+    """Return the only console log of a folder, where it is one by itself: it failed at its start.
+
+    Of several texts nobody can say which is the log.
+    """
+    texts = [file for file in files if file.suffix.lower() in console.CONSOLE_SUFFIXES]
+    try:
+        return [(file, select.reader_of(file)) for file in texts] if len(texts) == 1 else []
+    except UnreadableLog:
+        return []
 
 
 def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:

@@ -4,10 +4,11 @@
 The return (or mean reward) is proven to rise while the success rate is proven not to: its 95 %
 interval stays below five points. For language models a reward component whose name says that it
 checks the answer (correct, accuracy, success, pass, solve, equation) stands for success, or the
-parts for neither form nor manner where none of them was ever earned. While fewer than one episode
-in fifty succeeds this is a note: a shaped reward leads the way to it. It is a warning where the
-form of the answers is all that was learned and two fifths of the run are over, and where a language
-model spent its whole budget without one right answer.
+parts for neither form nor manner where none of them was ever earned; where neither is logged, a
+score that is proven to fall while the reward less its KL penalty rises. While fewer than one
+episode in fifty succeeds this is a note: a shaped reward leads the way to it. It is a warning where
+the form of the answers is all that was learned and two fifths of the run are over, and where a
+language model spent its whole budget without one right answer.
 
 ## Why it matters
 The optimiser maximises what is paid, not what is meant. Past this point more training makes the
@@ -30,7 +31,14 @@ from dataclasses import replace
 import numpy as np
 
 from rlvitals.metrics.absence import describe_absence
-from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
+from rlvitals.metrics.catalogue.outcome import (
+    RETURN,
+    REWARD,
+    RLHF_REWARD,
+    SCORE,
+    SUCCESS_RATE,
+    WIN_RATE_EMA,
+)
 from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
@@ -77,7 +85,8 @@ def check(trace: Trace) -> Answer:
     first, last = first_last_change(success.values) or (np.nan, np.nan)
     # A reward that was farmed to its maximum has risen too.
     rose = paid.improves and paid.last - paid.first >= paid.material
-    if not rose or last > MAX_SUCCESS_RATE.on(trace) or fit is None or fit.change_low > 0:
+    is_saturated = name != SCORE.name and last > MAX_SUCCESS_RATE.on(trace)
+    if not rose or is_saturated or fit is None or fit.change_low > 0:
         return Clear()
     scale = max(1.0, float(np.abs(success.values).max()))
     material = MIN_SUCCESS_CHANGE.bound(trace, "default: five points of a success rate", scale)
@@ -101,7 +110,19 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
     is_judged = trace.profile in kinds.LANGUAGE and not too_early(trace)
     unpaid = unpaid_task(trace) if is_judged else None
     checks = ((name, series.finite()) for name, series in list_answer_checks(trace))
-    return unpaid or next(checks, None)
+    return unpaid or next(checks, None) or _falling_score(trace)
+
+
+def _falling_score(trace: Trace) -> tuple[str, Series] | None:
+    """Return the score that falls beside the reward less its KL penalty; None where it does not.
+
+    Such a reward also rises where the response shrinks until little is left to be charged for.
+    """
+    score = trace.numbers(SCORE.name, MIN_SUCCESS_POINTS)
+    if score is None or RLHF_REWARD.name not in trace:
+        return None
+    fit = trend(score.values)
+    return (SCORE.name, score) if fit is not None and fit.falls else None
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
@@ -112,8 +133,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
     fit: Trend,
     material: Bound,
 ) -> Finding:
-    never, rare = not success.values.any(), float(success.values.max()) < MIN_ANSWER_GAIN
-    falls = fit.change_high < 0
+    never, falls = not success.values.any(), fit.change_high < 0
+    rare = name != SCORE.name and float(success.values.max()) < MIN_ANSWER_GAIN
     does = "falls" if falls else "is never reached" if never else "does not follow"
     name_text, amount = label(name), "no" if never else "hardly any"
     return Finding(
@@ -133,7 +154,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
 RULE = Rule(
     name="return-up-success-flat",
     needs=(),
-    needs_any=(RETURN, REWARD, REWARD_MEAN),
+    needs_any=(RETURN, REWARD, RLHF_REWARD, REWARD_MEAN),
     at_least=MIN_SUCCESS_POINTS,
     check=check,
     doc=__doc__,
