@@ -11,6 +11,7 @@ import pytest
 
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import console
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import read_head
 from rlvitals.readers.select import claim
 from rlvitals.types import Profile
@@ -170,3 +171,29 @@ def test_matches_of_a_format_are_its_reward(tmp_path):
     assert points(log, "rewards/format_reward/mean") == [
         (1, pytest.approx(1 / 3)), (2, pytest.approx(1 / 3)), (3, pytest.approx(2 / 3))
     ]  # fmt: skip
+
+
+BAR = "  1%|          | {n}/1000 [00:31<1:43:23,  6.23s/it]"
+DICT = "{{'loss': 0.0, 'grad_norm': 1656.2,\n 'completion_length': 212.4, 'reward': {reward}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        (BAR.format(n=5) + "\n" + DICT.format(reward=0.5), [5]),
+        (BAR.format(n=5) + DICT.format(reward=0.5), [5]),
+        (
+            "".join(BAR.format(n=n) + DICT.format(reward=n / 10) for n in (5, 6))
+            + "Sending completions to the judge...\n",
+            [6, 7],
+        ),
+    ],
+)
+def test_a_paste_ends_with_rows_that_wait_for_their_bar(tmp_path, text, steps):
+    """Wrapped behind a bar or below it, each row is read once, with all that it holds."""
+    path = tmp_path / "paste.md"
+    path.write_text(f"My run does not learn:\n```\n{text}```\n")
+    (run,) = sources.find(path)
+    series = sources.read(run)[0].series
+    for key in ("grad_norm", "completion_length", "reward"):
+        assert series[key].steps.tolist() == steps

@@ -17,6 +17,7 @@ from rlvitals.errors import UnreadableLog, quantity
 from rlvitals.metrics import languages
 from rlvitals.readers import console_dialects, table_runs
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
+from rlvitals.readers.console_dialects.dicts import Dicts
 from rlvitals.readers.console_dialects.endings import HINTS, End
 from rlvitals.readers.console_dialects.text import STREAM_RECORDS, Pieces, record_pieces
 from rlvitals.readers.discovery.run_names import own_name
@@ -178,6 +179,12 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         return _read_file(file, str(path), previous)
 
 
+def read_whole(path: Path) -> Log:
+    """Read a text that does not grow. Raises UnreadableLog."""
+    with open_log(path) as file:
+        return _read_file(file, str(path), None, is_whole=True)[0]
+
+
 def read_text(text: str, location: str) -> tuple[Log, bool]:
     """Return what a text holds, and True if there are rows of training in it."""
     # Pieces that end without a line break are taken for incomplete.
@@ -245,7 +252,9 @@ def _counts_on(headings: Sequence[str]) -> bool:
     return any(all(a[unit] < b[unit] for a, b in pairwise(counts)) for unit in common)
 
 
-def _read_file(file: BinaryIO, location: str, previous: Cursor | None) -> tuple[Log, _State]:
+def _read_file(
+    file: BinaryIO, location: str, previous: Cursor | None, *, is_whole: bool = False
+) -> tuple[Log, _State]:
     state = deepcopy(previous) if isinstance(previous, _State) else _State()
     pieces = Pieces(file, state.position)
     if pieces.replaced:
@@ -255,6 +264,8 @@ def _read_file(file: BinaryIO, location: str, previous: Cursor | None) -> tuple[
         for text in record_pieces(line):
             _take(state, page, text, pieces.line + 1)
     state.position = pieces.position()
+    if is_whole:
+        _close(state, page)
     series = page.columns.series()
     shared = state.shared
     notes = [*pieces.notes(), *shared.notes, *state.end.notes()]
@@ -277,6 +288,13 @@ def _read_file(file: BinaryIO, location: str, previous: Cursor | None) -> tuple[
     return log, state
 
 
+def _close(state: _State, page: Page) -> None:
+    """Add the rows that wait for a bar where they are most of a text: a paste ends so."""
+    for parser in state.parsers:
+        if isinstance(parser, Dicts) and len(parser.waiting) >= max(state.shared.rows, 1):
+            parser.close(page)
+
+
 READER = Reader(
     name="console",
     title="Console output of a trainer",
@@ -285,6 +303,7 @@ READER = Reader(
     files=("*.log", "*.txt", "*.out", "*.err"),
     claims=claims,
     read=read,
+    read_whole=read_whole,
     sums_up=True,
     claims_single=claims_single,
 )

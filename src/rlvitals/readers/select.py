@@ -73,6 +73,7 @@ def _wrap_packed(reader: Reader) -> Reader:
         reader,
         read=partial(_read_with_packing_note, reader),
         read_thin=None,
+        read_whole=None,
         home=None if home is None else partial(_packed_home, home),
     )
 

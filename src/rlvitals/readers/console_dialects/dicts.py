@@ -48,6 +48,7 @@ class Dicts:
     counts: bool | None = None  # no bar gives the steps; None: not known yet
     rows: int = 0  # of training, without a step of their own
     waiting: list[tuple[list[Pair], float]] = field(default_factory=list)
+    last_step: int = 0  # that a bar gave to a row
     drawn: int = 0  # how often the bar had been drawn when the last of them came
     wrapped: list[str] = field(default_factory=list)  # lines of a dict that is still open
     width: int = 0  # characters of the first of these lines, with a bar before the dict
@@ -74,6 +75,17 @@ class Dicts:
             page.add(int(stepped[1]), _pairs(said), "steps")
         elif said.startswith("{'") and said.endswith("}"):
             self._row(page, _pairs(said))
+
+    def close(self, page: Page) -> None:
+        """Give the rows that wait at the end of a text: counted on from the bar before them."""
+        bar, training = page.shared.bar, sum(_trains(pairs) for pairs, _ in self.waiting)
+        if bar is None or self.counts or (self.counts is None and training > 1):
+            self._shown(page)
+            return
+        step = max(bar.step, self.last_step + 1)
+        for number_of_row, (pairs, time) in enumerate(self.waiting):
+            page.add(step + number_of_row, pairs, "steps", time)
+        self.waiting = []
 
     def _unwrap(self, page: Page) -> bool:
         """Collect the lines of a dict until it is closed; return whether the line is one of it.
@@ -162,7 +174,8 @@ class Dicts:
             if self.counts or page.shared.bar is None:
                 self._count(page, pairs, time)
             else:
-                page.add(page.shared.bar.step, pairs, "steps", time)
+                self.last_step = page.shared.bar.step
+                page.add(self.last_step, pairs, "steps", time)
 
     def _count(self, page: Page, pairs: list[Pair], time: float) -> None:
         self.rows += _trains(pairs)

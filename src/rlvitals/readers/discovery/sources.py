@@ -298,10 +298,14 @@ def read(run: Run, *, thin: bool = False) -> tuple[Log, ...]:
         try:
             may_thin = thin and (len(run.files) == 1 or not reader.thins_alone)
             reading = reader.read_thin(file) if may_thin and reader.read_thin else None
-            by_file[file] = reader.read(file, None)[0] if reading is None else reading.whole_log()
+            by_file[file] = _read_whole(file, reader) if reading is None else reading.whole_log()
         except UnreadableLog as error:
             by_file[file] = error
     return together(run, by_file)
+
+
+def _read_whole(file: Path, reader: Reader) -> Log:
+    return reader.read_whole(file) if reader.read_whole else reader.read(file, None)[0]
 
 
 def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, ...]:
