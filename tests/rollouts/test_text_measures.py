@@ -6,9 +6,15 @@ import math
 import pytest
 from dialect_files import lines
 
+import rlvitals
 from rlvitals.rollouts import evidence, rollout_index, series, text_measures
 from rlvitals.rollouts.dialects.rollout_dialect import token_total
-from rlvitals.rollouts.text_measures import changes_script, copied_share, states_answer
+from rlvitals.rollouts.text_measures import (
+    changes_script,
+    copied_share,
+    gives_answer,
+    states_answer,
+)
 
 THINGS = ["apple", "kite", "cup", "book", "coin", "pear", "drum", "lamp", "shoe", "ring"]
 
@@ -86,6 +92,24 @@ def test_copied_share(reply, share):
 )
 def test_which_prompts_state_the_answer(prompt, answer, states):
     assert states_answer(prompt, answer) is states
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "gives"),
+    [
+        ("So it is \\boxed{42}", "42", True),
+        ("The final answer is **42**.", "42", True),
+        ("<answer> 42 </answer>", "42", True),
+        ("6 x 7 is so many.\n#### 42", "42", True),
+        ("The answer is 42.5", "42", False),
+        ("The answer is 42/2 = 21", "42", False),
+        ("42 cups are left over", "42", False),
+        ("The answer is 42. " + "But wait. " * 40, "42", False),
+        ("The answer is", "", False),
+    ],
+)
+def test_which_replies_give_the_answer(reply, answer, gives):
+    assert gives_answer(reply, answer) is gives
 
 
 @pytest.mark.parametrize(
@@ -179,3 +203,30 @@ def test_texts_that_were_cut_are_a_share(tmp_path):
 )
 def test_tokens_of_turns_are_summed_where_all_are_counted(counts, total):
     assert token_total(counts) == total
+
+
+@pytest.mark.parametrize(("parts", "name"), [({}, "reward"), ({"acc": 0.0}, "acc")])
+def test_right_answers_that_earn_nothing_are_named_with_their_rollouts(tmp_path, parts, name):
+    """The parser asks for a box: what is written down is right, and paid like what is wrong."""
+    folder = tmp_path / "rollouts"
+    pay = {"score": 0.1 * bool(parts), **parts}
+    for step in range(30):
+        texts = [f"It is so.\nAnswer: {('red', 'blue')[n % 2]}" for n in range(len(THINGS))]
+        rows = [row(step, t, text, **pay) for t, text in zip(THINGS, texts, strict=True)]
+        lines(folder / f"{step}.jsonl", *rows, *rows)
+    rollouts = rollout_index.read(folder)
+    metric = f"rollout/answer_unpaid/{name}"
+    assert values(rollouts)[metric] == [1.0] * 30
+    assert len(evidence.find(rollouts, metric, 0, 29, is_above=True)) == 150
+    found = {rule.name: finding for rule, finding in rlvitals.diagnose(folder).findings}
+    assert found["failures-scored"].metric == metric
+    assert "100% of the replies" in found["failures-scored"].summary
+
+
+def test_right_answers_that_are_paid_are_no_failure(tmp_path):
+    folder = tmp_path / "rollouts"
+    for step in range(30):
+        rows = [row(step, t, "It is so.\nAnswer: red", score=1.0) for t in THINGS]
+        lines(folder / f"{step}.jsonl", *rows, *rows)
+    assert "rollout/answer_unpaid/reward" not in values(rollout_index.read(folder))
+    assert "failures-scored" not in {r.name for r, _ in rlvitals.diagnose(folder).findings}

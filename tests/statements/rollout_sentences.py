@@ -33,7 +33,10 @@ ROLLOUT_RULES = {
         claim("<end> of a reply's text is copied from its prompt, <start> at the start",
               **LATE_AND_START),
     ],
-    "failures-scored": [claim("<median M> of rollouts failed and have a reward of 0")],
+    "failures-scored": [
+        claim("<median M> of rollouts failed and have a reward of 0"),
+        claim("<median M> of the replies that give the expected answer are paid nothing for it"),
+    ],
     "language-switches": [
         claim("<end> of replies are in another script than their prompts, <start> at the start",
               **LATE_AND_START),

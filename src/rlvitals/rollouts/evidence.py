@@ -112,4 +112,10 @@ MEMBER_VALUES: Mapping[str, Callable[[Rollouts, str], Values | None]] = {
         rollouts.text_is("task", task), _in_groups(rollouts, lambda groups: groups.is_dead), np.nan
     ),
     "rollout/equal_groups": _in_equal_groups,
+    "rollout/answer_unpaid": lambda rollouts, name: np.where(
+        (rollouts.rows["answer_given"] == 1)
+        & (rollouts.parts.get(name, rollouts.rows["reward"]) <= 0),
+        1.0,
+        np.nan,
+    ),
 }

@@ -16,6 +16,7 @@ from rlvitals.rollouts.text_measures import (
     TextMeasures,
     changes_script,
     copied_share,
+    gives_answer,
     states_answer,
 )
 from rlvitals.startup.fast_dataclass import dataclass
@@ -53,6 +54,7 @@ ROW = np.dtype(
         ("retrieved", "f4"),
         ("copied", "f4"),  # share of the text
         ("answer_stated", "f4"),  # 1: the prompt states the answer
+        ("answer_given", "f4"),  # 1: the text ends by giving the answer
         ("other_script", "f4"),  # 1: the text is in a script that the prompt does not use
     ]
 )
@@ -187,17 +189,18 @@ class Builder:
         if len(self._pending) >= PENDING_ROWS:
             self._pack()
 
-    def _measure(self, prompt: int, sample: Sample, text: str) -> tuple[float, float, float]:
+    def _measure(self, prompt: int, sample: Sample, text: str) -> tuple[float, ...]:
         """Return the shares that are measured on a few rollouts of training alone."""
         is_training = sample.step is not None and sample.split != EVAL_SPLIT and text
         if not is_training or not self._texts.add(
             self._count, sample.step or 0, prompt, sample, text
         ):
-            return np.nan, np.nan, np.nan
-        stated = float(states_answer(sample.prompt, sample.answer)) if sample.answer else np.nan
+            return np.nan, np.nan, np.nan, np.nan
+        answer = sample.answer
         return (
             copied_share(sample.prompt, text),
-            stated,
+            float(states_answer(sample.prompt, answer)) if answer else np.nan,
+            float(gives_answer(text, answer)) if answer else np.nan,
             float(changes_script(sample.prompt, text)),
         )
 

@@ -29,7 +29,7 @@ from rlvitals.rollouts.rollout_columns import ROW, Builder, Rollouts
 from rlvitals.storage.missing_path import missing_path
 from rlvitals.storage.safe_files import atomic_write
 
-ROLLOUT_INDEX_VERSION = 2  # of the cache's content; another one is built anew
+ROLLOUT_INDEX_VERSION = 3  # of the cache's content; another one is built anew
 Files = Mapping[Path, Dialect]
 
 

@@ -45,10 +45,26 @@ def to_log(rollouts: Rollouts) -> Log:
     }
     for name, part in rollouts.parts.items():
         columns[f"rollout/part/{name}"] = means.of(part[indices])
+        columns[f"rollout/answer_unpaid/{name}"] = _share_without_pay(rows, part[indices], means)
+    if not rollouts.parts:
+        columns["rollout/answer_unpaid/reward"] = _share_without_pay(rows, rows["reward"], means)
     columns |= _stops(rollouts, rows, means)
     columns |= group_series(rollouts, indices, means)
     series = {key: column for key, column in columns.items() if len(column)}
     return Log(SOURCE, series, notes=rollouts.notes, framework=SOURCE)
+
+
+def _share_without_pay(
+    rows: NDArray[np.void], pay: NDArray[np.float64], means: StepMeans
+) -> Series:
+    """Return the share of replies with the expected answer whose `pay` [n] is the run's lowest.
+
+    Empty where even the lowest pays.
+    """
+    rows_with_answer = (rows["answer_given"] == 1) & np.isfinite(pay)
+    lowest = float(pay[rows_with_answer].min()) if rows_with_answer.any() else np.nan
+    unpaid = pay <= 0 if lowest <= 0 else np.full(len(pay), np.nan)
+    return means.of(np.where(rows_with_answer, unpaid, np.nan))
 
 
 def _conversations(rows: NDArray[np.void], means: StepMeans) -> dict[str, Series]:

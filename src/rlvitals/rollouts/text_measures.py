@@ -149,6 +149,24 @@ def states_answer(prompt: str, answer: str) -> bool:
     return False
 
 
+def gives_answer(reply: str, answer: str) -> bool:
+    """Return whether a reply ends by giving the expected answer, alone and marked as its answer.
+
+    In a box, in tags, behind four number signs or behind a word such as "answer", at the end of a
+    line. A number with a unit, or the same one written otherwise, is left out.
+    """
+    answer = answer.strip()
+    position = reply.rfind(answer) if answer else -1
+    if position < max(0, len(reply) - 300):  # characters in which a reply states its answer
+        return False
+    label, ending = reply[max(0, position - 24) : position], reply[position + len(answer) :]
+    marks = (
+        r"(?:\\boxed\{|<answer>\s*|#{4}\s*|(?:answer|solution|result)\W{0,4}(?:is\W{1,4})?)[$*]*$"
+    )
+    is_alone = re.match(r"[}$*).]*\s*(?:</answer>|<\||\n|$)", ending, re.IGNORECASE) is not None
+    return is_alone and re.search(marks, label, re.IGNORECASE) is not None
+
+
 def changes_script(prompt: str, reply: str) -> bool:
     """Return whether a tenth of a reply's letters are of scripts that its prompt does not use."""
     prompt, reply = prompt[:MAX_TEXT_CHARACTERS], reply[:MAX_TEXT_CHARACTERS]

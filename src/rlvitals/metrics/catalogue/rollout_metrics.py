@@ -26,6 +26,14 @@ ANSWER_STATED_SHARE = _share(
     ' "solution": what is learned is to read it there.',
     "prompts with a labelled answer / prompts with an expected answer",
 )  # fmt: skip
+ANSWER_UNPAID = _share(
+    "answer_unpaid", "Right answers without pay",
+    "Share of the replies that end by giving the expected answer, in a box, in tags or behind a"
+    ' word such as "answer", and get nothing for it from this part of the reward: its parser does'
+    " not find what is there.",
+    "replies that give the answer and are paid 0 or less / replies that give the answer",
+    family=True,
+)  # fmt: skip
 OTHER_SCRIPT_SHARE = _share(
     "other_script_share", "Replies in another script",
     "Share of replies of which a tenth of the letters or more are in a script that the prompt does"
@@ -88,6 +96,7 @@ METRICS = (
     PROMPT_RETRIEVAL,
     COPIED_SHARE,
     ANSWER_STATED_SHARE,
+    ANSWER_UNPAID,
     OTHER_SCRIPT_SHARE,
     LENGTH_REWARD_CORRELATION,
     REWARD_BY_TASK,

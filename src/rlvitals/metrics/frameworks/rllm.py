@@ -19,11 +19,6 @@ from rlvitals.metrics.catalogue import (
 from rlvitals.metrics.frameworks import tinker, verl
 from rlvitals.metrics.frameworks.key import OVER_RESPONSE_TOKENS, Family, Name, Table
 
-COUNTS = (
-    r"batch|grouping|groups|rejection_sample|async|train|training|progress|actor|fully_async/count"
-    r"|fully_async/partial|global_seqlen|val|episode|optim|test|env/all/by_episode"
-)
-
 NAMES = Table(
     "rllm",
     "rllm",
@@ -123,7 +118,9 @@ NAMES = Table(
         *verl.NAMES.families,
         *tinker.NAMES.families,
     ),
-    other_prefixes=rf"{COUNTS}|{verl.NAMES.other_prefixes}",
+    other_prefixes=r"batch|grouping|groups|rejection_sample|async|train|training|progress|actor"
+    r"|fully_async/count|fully_async/partial|global_seqlen|val|episode|optim|test"
+    rf"|env/all/by_episode|{verl.NAMES.other_prefixes}",
     settings={**verl.NAMES.settings, **tinker.NAMES.settings},
     prefixes=verl.NAMES.prefixes,
     marks=(

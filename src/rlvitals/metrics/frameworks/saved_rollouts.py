@@ -42,6 +42,7 @@ NAMES = Table(
         Family(r"rollout/task_reward/(.+)", Name(rollout_metrics.REWARD_BY_TASK, SAVED)),
         Family(r"rollout/dead_groups/(.+)", Name(rollout_metrics.DEAD_GROUPS, SAVED)),
         Family(r"rollout/equal_groups/(.+)", Name(rollout_metrics.EQUAL_GROUPS, SAVED)),
+        Family(r"rollout/answer_unpaid/(.+)", Name(rollout_metrics.ANSWER_UNPAID, SAVED)),
         Family(r"rollout/(\w+)", Name(rollouts.STATISTIC, SAVED)),
     ),
     read_from="rlvitals/rollouts/series.py, to_log",
