@@ -105,6 +105,21 @@ def test_a_score_that_falls_while_its_penalty_shrinks_is_not_learning(last, find
     assert (diagnosis.verdict.word is Word.STALLED) is finds
 
 
+@pytest.mark.parametrize(
+    ("level", "entropy", "finds"), [(0.5, 0.003, True), (0.5, 0.1, False), (0.95, 0.003, False)]
+)
+def test_a_gain_that_ends_with_the_entropy_is_noted_short_of_a_ceiling(level, entropy, finds):
+    early = np.minimum(np.arange(200) / 60, 1)
+    run = made.trace(
+        Profile.GRPO,
+        outcome__accuracy=0.3 + (level - 0.3) * early + 0.01 * made.noise(200, 3),
+        exploration__entropy=np.maximum(0.5 * np.exp(-np.arange(200) / 25), entropy),
+    )
+    named = {rule.name: finding for rule, finding in diagnose(run).findings}
+    assert ("entropy-collapse" in named) is finds
+    assert not finds or named["entropy-collapse"].severity is Severity.NOTE
+
+
 @pytest.mark.parametrize("count", [10, 15, 30])
 def test_a_short_run_that_rises_is_learning(count):
     rewards = np.linspace(0.15, 0.28, count) + 0.012 * made.noise(count, 3)

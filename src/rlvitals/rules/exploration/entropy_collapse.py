@@ -7,8 +7,10 @@ that ends with more than half of what it had gained since its first level was no
 could be is ln(actions) where the actions are known (the run's settings, the environment, the first
 entropy), else the run's own start. The run's own `entropy_min` takes precedence. Below a twentieth
 it is an error. An update of 1 nat after which entropy is below 0.001 nats, for half of the run and
-to its end, waits for no proof: such a policy has no gradient left. For continuous actions
-`exploration/std` is read instead, or the standard deviation that entropy and the number of
+to its end, waits for no proof: such a policy has no gradient left. A language model whose entropy
+is below a twentieth of its start, and low for half of the run, with an outcome that had risen and
+is proven level since, short of nine tenths, is noted. For continuous actions `exploration/std` is
+read instead, or the standard deviation that entropy and the number of
 dimensions make, against its own start; for SAC, where neither is logged, an entropy coefficient
 below a thousandth of its first value.
 
@@ -34,6 +36,8 @@ collapsed at once.
 - Yu et al. 2025, "DAPO", section 3.1.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
@@ -41,6 +45,7 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.gains import MIN_SOLVED_LEVEL
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -86,6 +91,9 @@ def check(trace: Trace) -> Answer:
     if stretch is None or len(series.since(stretch.start)) < MIN_LOW_UPDATES:
         return Clear()
     trend = _outcome(trace, stretch)
+    if (late := _after_gain(trace, series, limit, stretch)) is not None:
+        answer = _finding(trace, name, series, limit, stretch, late)
+        return replace(answer, severity=Severity.NOTE, counter=(f"over the run, {trend.sentence}",))
     if trend.improves or _keeps_gain(trace):
         return Clear()
     if not trend.stalls and not _has_no_gradient(trace, trend):
@@ -145,6 +153,25 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     return overall if overall.improves or after.state == "unknown" else after
 
 
+def _after_gain(trace: Trace, series: Series, limit: Bound, stretch: Stretch) -> Standing | None:
+    """Return how a language model stands since an early gain ended with its entropy.
+
+    None where entropy is not a twentieth of its start, or not low for half of the run, or where the
+    outcome is not proven level since then, or is near all answers.
+    """
+    run_steps = trace.last_step - trace.first_step
+    is_short = trace.last_step - stretch.start < run_steps / 2
+    last = float(series.values[-MIN_LOW_UPDATES:].mean())
+    severe = SEVERE_ENTROPY_SHARE.on(trace) / max(MIN_ENTROPY_SHARE.on(trace), 1e-9) * limit.value
+    if trace.profile not in kinds.LANGUAGE or is_short or last >= severe:
+        return None
+    late, verdict = standing(trace, since=stretch.start), verdict_trend(trace)
+    gained = verdict.improves or verdict.state == "holding its best"
+    is_solved = verdict.state == "at its ceiling" or verdict.last >= MIN_SOLVED_LEVEL
+    is_level = late.state in {"flat", "holding its best"} and late.high <= late.material
+    return late if gained and is_level and not is_solved else None
+
+
 def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
     """Tell whether one update left nothing to choose: a gradient of 0 cannot bring it back."""
     kl = trace.numbers(APPROX_KL.name, MIN_OUTCOME_POINTS)
@@ -192,10 +219,11 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     subject = "the entropy coefficient is" if name == ENTROPY_COEF.name else subject
     unit = " nats" if nats else ""
     fall_text = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
+    result_text = "is no better" if trend.stalls else "is not proven to be better"
+    result_text = "has not risen since" if trend.state == "holding its best" else result_text
     low_text = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
-        f"{subject} {fall_text if last < 0.9 * first else low_text} and the outcome is "
-        f"{'no better' if trend.stalls else 'not proven to be better'}",
+        f"{subject} {fall_text if last < 0.9 * first else low_text} and the outcome {result_text}",
         severity=_severity(trend, severe=severe, follows=follows or bool(stood)),
         metric=name,
         began=stretch.start,
