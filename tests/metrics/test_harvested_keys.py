@@ -215,6 +215,8 @@ MEANINGS = [
     ("tinker", "optim/kl_sample_train_v1", "policy/sampler_kl_signed"),
     ("tinker-distillation", "teacher_kl", "optimiser/loss"),
     ("tinker-dpo", "test/nll", "language/held_out/test/nll"),
+    ("trl-dpo", "count/chosen", "language/count/count/chosen"),
+    ("trl-grpo", "self_distillation/loss", "policy/distillation/self_distillation/loss"),
     ("skyrl", "reward/avg_raw_reward", "outcome/reward"),
     ("skyrl", "reward/avg_pass_at_8", "outcome/pass_rate/pass_at_8"),
     ("skyrl", "policy/policy_entropy", "exploration/entropy"),

@@ -1,6 +1,6 @@
 """TRL's DPOTrainer, KTOTrainer and RewardTrainer: training on pairs, no rollouts."""
 
-from rlvitals.metrics.catalogue import exploration, optimiser, preference, throughput
+from rlvitals.metrics.catalogue import exploration, optimiser, preference, rollouts, throughput
 from rlvitals.metrics.frameworks.hf_trainer import (
     EVALUATION_KEYS,
     TRAINER,
@@ -8,7 +8,7 @@ from rlvitals.metrics.frameworks.hf_trainer import (
     held_out,
     name_evaluations,
 )
-from rlvitals.metrics.frameworks.key import Name, Table
+from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 OVER_PAIRS = "mean over pairs"
 
@@ -53,6 +53,7 @@ NAMES = Table(
         "aux_loss": Name(optimiser.ROUTER_LOSS),
     },
     families=(
+        Family(r"(?:eval_)?(count/(?:chosen|rejected))", Name(rollouts.COUNT, "of the step, KTO")),
         held_out(
             (
                 *("rewards/chosen", "rewards/rejected", "logps/rejected", "logits/chosen"),

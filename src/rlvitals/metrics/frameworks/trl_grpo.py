@@ -13,6 +13,7 @@ from rlvitals.metrics.catalogue import (
     reward,
     rollouts,
     sampler,
+    surrogate,
     throughput,
 )
 from rlvitals.metrics.frameworks import hf_trainer
@@ -128,6 +129,7 @@ NAMES = Table(
         ),
     },
     families=(
+        Family(r"((?:self_distillation|iw_opd)/.+)", Name(surrogate.DISTILLATION)),
         Family(r"rewards/(.+)/mean", REWARD_COMPONENT),
         Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, OVER_GENERATION_BATCH)),
         Family(OLD_COMPONENT, REWARD_COMPONENT),
