@@ -85,8 +85,10 @@ def check(trace: Trace) -> Answer:
     first, last = first_last_change(success.values) or (np.nan, np.nan)
     # A reward that was farmed to its maximum has risen too.
     rose = paid.improves and paid.last - paid.first >= paid.material
-    is_saturated = name != SCORE.name and last > MAX_SUCCESS_RATE.on(trace)
-    if not rose or is_saturated or fit is None or fit.change_low > 0:
+    if not rose or fit is None or fit.change_low > 0:
+        return Clear()
+    # A score has no maximum: what counts is that it falls.
+    if not fit.falls if name == SCORE.name else last > MAX_SUCCESS_RATE.on(trace):
         return Clear()
     scale = max(1.0, float(np.abs(success.values).max()))
     material = MIN_SUCCESS_CHANGE.bound(trace, "default: five points of a success rate", scale)
@@ -110,19 +112,9 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
     is_judged = trace.profile in kinds.LANGUAGE and not too_early(trace)
     unpaid = unpaid_task(trace) if is_judged else None
     checks = ((name, series.finite()) for name, series in list_answer_checks(trace))
-    return unpaid or next(checks, None) or _falling_score(trace)
-
-
-def _falling_score(trace: Trace) -> tuple[str, Series] | None:
-    """Return the score that falls beside the reward less its KL penalty; None where it does not.
-
-    Such a reward also rises where the response shrinks until little is left to be charged for.
-    """
-    score = trace.numbers(SCORE.name, MIN_SUCCESS_POINTS)
-    if score is None or RLHF_REWARD.name not in trace:
-        return None
-    fit = trend(score.values)
-    return (SCORE.name, score) if fit is not None and fit.falls else None
+    # A reward less its KL penalty also rises where a response shrinks: little is charged for.
+    score = trace.numbers(SCORE.name) if RLHF_REWARD.name in trace else None
+    return unpaid or next(checks, None) or (None if score is None else (SCORE.name, score))
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
