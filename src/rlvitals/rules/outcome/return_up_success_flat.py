@@ -85,10 +85,9 @@ def check(trace: Trace) -> Answer:
     first, last = first_last_change(success.values) or (np.nan, np.nan)
     # A reward that was farmed to its maximum has risen too.
     rose = paid.improves and paid.last - paid.first >= paid.material
-    if not rose or fit is None or fit.change_low > 0:
-        return Clear()
     # A score has no maximum: what counts is that it falls.
-    if not fit.falls if name == SCORE.name else last > MAX_SUCCESS_RATE.on(trace):
+    highest, rise = (np.inf, -np.inf) if name == SCORE.name else (MAX_SUCCESS_RATE.on(trace), 0.0)
+    if not rose or fit is None or last > highest or (fit.change_low > rise and not fit.falls):
         return Clear()
     scale = max(1.0, float(np.abs(success.values).max()))
     material = MIN_SUCCESS_CHANGE.bound(trace, "default: five points of a success rate", scale)
