@@ -134,7 +134,7 @@ def test_the_reward_of_an_episode_on_a_line_of_its_own_belongs_to_the_row_before
         f"Epoch {n}, policy loss: 0.1, value loss: 0.2\nEpisode reward: {n}.5\n"
         for n in range(1, 7)
     )
-    assert values(read(text), "outcome/return") == [n + 0.5 for n in range(2, 7)]
+    assert values(read(text), "outcome/return") == [n + 0.5 for n in range(1, 7)]
 
 
 def test_the_numbers_after_a_bar_may_follow_a_colon(read):

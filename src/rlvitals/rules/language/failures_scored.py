@@ -32,7 +32,7 @@ from rlvitals.metrics.catalogue.rollout_metrics import ANSWER_UNPAID, FAILED_AS_
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
-from rlvitals.rules.reward_names import pays_right_answers
+from rlvitals.metrics.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.weigh import sides
