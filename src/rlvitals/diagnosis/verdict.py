@@ -156,7 +156,8 @@ def _by_outcome(trace: Trace, trend: Standing) -> Verdict:
     label = labels.get(trend.state, Word.UNKNOWN)
     way = describe_progress(prefer_evaluation(trace), trend) if label is Word.STALLED else ""
     reason = f"{trend.sentence}; {way}" if way else trend.sentence
-    if label is Word.UNKNOWN and trace.lifecycle.reason:  # that a person stopped it explains most
+    # That a person stopped it explains most.
+    if label is Word.UNKNOWN and trace.lifecycle.reason == "stopped by hand":
         reason = f"{describe_end(trace)}; {reason}"
     form = describe_form_gain(trace) if label in GOOD_VERDICTS else ""
     return Verdict(label, f"{reason}. {form}" if form else reason)

@@ -153,6 +153,8 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
         for key, metric in key_grammar.name_keys(table, names):
             measured = Measured("language-words", key, "by the words of its key", where=log.where)
             by_key[key] = _Column(metric, log.series[key], measured)
+        if by_key.keys() & {"wins", "won"}:  # then these are games
+            by_key.update(dict.fromkeys(by_key.keys() & {"losses", "lost"}))
         usable = [column for column in by_key.values() if column is not None and not column.off]
         gathered.columns.append([replace(column, order=order) for column in usable])
         unknown = [k for k, c in by_key.items() if c is None and not OTHER_AXIS_KEY.match(k)]

@@ -56,5 +56,6 @@ def is_share_of_full_batches(values: Array, *, min_full: int = 3) -> bool:
 def ends_full(values: Array, top: float) -> bool:
     """Return whether finite values [n] are shares whose last fifth is `top` or more."""
     levels = first_last_change(values)
-    shares = levels is not None and values.min() >= 0 and values.max() <= 1
-    return shares and levels[1] >= top
+    if levels is None:
+        return False
+    return bool(values.min() >= 0 and values.max() <= 1 and levels[1] >= top)

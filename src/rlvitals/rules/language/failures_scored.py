@@ -30,9 +30,9 @@ from dataclasses import replace
 
 from rlvitals.metrics.catalogue.rollout_metrics import ANSWER_UNPAID, FAILED_AS_ZERO_SHARE
 from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.reward_names import pays_right_answers
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learning_trend
-from rlvitals.metrics.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.weigh import sides
