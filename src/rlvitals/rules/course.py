@@ -114,7 +114,7 @@ def loss_from_best(trace: Trace, name: str, series: Series, trend: Standing) -> 
     was gained or more, and gain and loss are six standard errors, by the change from one block of
     twenty to the next; four where the blocks since the best fall in order. A steady rise is such a
     change too, so that a loss has to stand out from it and from the slow swings of a mean over
-    episodes. A run may also end in its fall: half of the gain is gone in the last twentieth.
+    episodes. A run may also end in its fall: four blocks fall, and half of the gain is gone.
 
     None for a run that goes on, for fewer than 20 values, where the task's span tells how good the
     end is, where the best level is that of the first tenth, and where the outcome was lost before
@@ -146,12 +146,8 @@ def _level_after_loss(values: Array, late: LateLoss, min_change: float) -> float
     is_large = min(late.gain, late.loss) >= max(min_errors * late.swing, min_change)
     if late.lasts and is_large and late.share >= MIN_LATE_SHARE:
         return late.last
-    blocks = late.course.blocks
-    end = float(blocks[-1])
-    loss, min_change = late.best - end, max(CLEAR_GAIN_SD * late.swing, min_change)
-    is_large = loss >= FALL_SHARE * late.gain and min(late.gain, loss) >= min_change
-    ends_in_fall = blocks[-3] > blocks[-2] > end and not is_back(values, late.course)
-    return end if is_large and ends_in_fall else None
+    is_large = late.loss_in_fall(4) >= max(CLEAR_GAIN_SD * late.swing, min_change)
+    return float(late.course.blocks[-1]) if is_large and not is_back(values, late.course) else None
 
 
 def decline_chance(late: LateLoss) -> float:

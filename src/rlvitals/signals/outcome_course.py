@@ -63,6 +63,16 @@ class LateLoss:
             return 0.0
         return self.loss / self.gain if self.gain > 0 else math.inf
 
+    def loss_in_fall(self, count: int) -> float:
+        """Return what the last block lies below the best tenth where the last `count` blocks fall.
+
+        0 where they do not, or where less than half of the gain is gone; at most the gain.
+        """
+        blocks = self.course.blocks
+        loss = self.best - float(blocks[-1])
+        falls_on = bool((np.diff(blocks[-count:]) < 0).all())
+        return min(loss, self.gain) if falls_on and loss >= FALL_SHARE * self.gain else 0.0
+
 
 def course_of(values: Array) -> Course:
     """Cut finite values [n] of an outcome, up = better, into about twenty blocks.

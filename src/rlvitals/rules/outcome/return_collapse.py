@@ -23,7 +23,8 @@ share of right answers is warned of where its last tenth lies a fifth of the ans
 tenth: the share's span is known, and so is how batches scatter.
 
 An outcome that rose, and whose blocks fall in order ever since the best one (Kendall's test, 1 in
-1,000), by a loss that counts, is noted whatever share of the gain is lost.
+1,000), by a loss that counts, is noted whatever share of the gain is lost; so is one of which half
+of the gain is gone as the log ends, while the last three blocks of twenty fall.
 
 Where no test tells, and where an outcome is proven not to have improved, the shape of a finished
 run's curve may tell that it lost what it had: a model fitted to published curves gives the
@@ -206,7 +207,8 @@ def _declines(trace: Trace) -> Finding | None:
     late = late_loss(series.values)
     material, origin = least_that_counts(trace, name, series)
     min_loss = max(material, slow_swing(trace, name, origin), MIN_DECLINE_ERRORS * late.swing)
-    if late.loss < min_loss or decline_chance(late) > 0.001:
+    loss = late.loss if decline_chance(late) <= 0.001 else late.loss_in_fall(3)
+    if loss < min_loss:
         return None
     blocks_since = len(late.course.blocks) - late.course.peak - 1
     return replace(
