@@ -266,7 +266,10 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("scheduler", 15, 0, 0, 0, 0, 0, 1, 1),
         Rate("supervised", 39, 0, 0, 0, 0, 0, 1, 4),
     ),
-    "return-up-success-flat": (Rate("GRPO-like", 60, 0, 0, 0, 0, 0, 2, 17),),
+    "return-up-success-flat": (
+        Rate("GRPO-like", 60, 0, 0, 0, 0, 0, 2, 17),
+        Rate("RLHF", 12, 0, 0, 0, 0, 0, 1, 1),
+    ),
     "reward-spread-grows": (
         Rate("GRPO-like", 57, 0, 0, 0, 0, 0, 1, 16),
         Rate("off-policy control", 0, 0, 0, 10, 0, 0, 0, 0),
