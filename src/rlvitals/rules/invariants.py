@@ -21,6 +21,7 @@ from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.surrogate import FIRST_CLIP_FRACTION, FIRST_KL, FIRST_RATIO_MAX
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
+from rlvitals.signals.spread import difference_sd
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Profile, Series, Table, Trace
 
@@ -165,14 +166,15 @@ def first_minibatch(trace: Trace) -> Reading | None:
 def loss_before(trace: Trace) -> Reading | None:
     """Spinning Up's PPO logs its loss before each first step: minus the mean advantage.
 
-    One that hardly changes is a term of its own, as a fork adds: an entropy bonus, a penalty.
+    One that hardly changes from row to row is a term of its own, as a fork adds: an entropy bonus,
+    or a penalty that is annealed.
     """
     loss = _from(trace, POLICY_LOSS, ("spinning-up",))
     clips = _from(trace, CLIP_FRACTION, ("spinning-up",))  # VPG and TRPO have none
     if not loss or clips is None:
         return None
-    mean, scatter = float(np.mean(loss.values)), float(np.std(loss.values))
-    if len(loss) > 1 and abs(mean) > MAX_MEAN_ADVANTAGE and scatter < 0.05 * abs(mean):
+    level = abs(float(np.mean(loss.values)))
+    if level > MAX_MEAN_ADVANTAGE and len(loss) > 1 and difference_sd(loss.values) < 0.05 * level:
         return None
     return Reading(POLICY_LOSS.name, loss, 0.0, MAX_MEAN_ADVANTAGE)
 
