@@ -276,7 +276,8 @@ def test_spinning_up_logs_its_loss_before_the_first_step(level, kind):
 def test_a_loss_that_hardly_changes_has_a_term_of_its_own():
     run = logged(
         "spinning-up", Profile.CONTROL_PPO,
-        policy__loss=np.linspace(0.005, 0.003, len(ROWS)) + 2e-4 * noise(6, 0.0), policy__clip_fraction=np.full(len(ROWS), 0.1),
+        policy__loss=np.linspace(0.005, 0.003, len(ROWS)) + 2e-4 * noise(6, 0.0),
+        policy__clip_fraction=np.full(len(ROWS), 0.1),
     )  # fmt: skip
     assert not isinstance(FIRST.judge(run), Finding)
 
