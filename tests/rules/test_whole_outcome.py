@@ -303,3 +303,15 @@ def test_a_level_that_is_held_has_no_decline():
         in judged(Profile.CONTROL_PPO, outcome__return=risen(10, noise=1.0, seed=seed))[1]
     ]
     assert len(noted) <= 1
+
+
+@pytest.mark.parametrize(("end", "is_learning"), [(-18.8, True), (-20.1, False)])
+def test_a_small_part_of_a_known_way_is_learned_while_it_goes_on(end, is_learning):
+    course = np.interp(np.arange(300), [0, 90, 297], [-20.5, -20.5, end])
+    trace = made.trace(
+        Profile.OFF_POLICY,
+        {"env_id": "PongNoFrameskip-v4"},
+        outcome__return=course + made.noise(300, 3),
+    )
+    diagnosis = diagnose(replace(trace, lifecycle=Lifecycle(ended=True)))
+    assert (diagnosis.verdict.word is Word.LEARNING) is is_learning

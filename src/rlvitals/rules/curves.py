@@ -3,7 +3,7 @@
 import numpy as np
 
 from rlvitals.rules import kinds
-from rlvitals.rules.episode_window import episodes
+from rlvitals.rules.episode_window import episode_sd, episodes
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import Drawdown, drawdown
 from rlvitals.signals.finite import Array
@@ -15,6 +15,7 @@ from rlvitals.signals.outcome_change import (
     starts_below,
 )
 from rlvitals.signals.spread import median, noise_sd, robust_sd
+from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
 
 MIN_TAIL_POINTS = 5
@@ -225,3 +226,16 @@ def describe_earlier_learning(trace: Trace) -> str:
     if warm and trace.profile is Profile.SCHEDULER_PPO:
         return "it is flat from a warm start on, and how much there was to gain is not known"
     return ""
+
+
+def still_climbs(trace: Trace, name: str, series: Series) -> bool:
+    """Return True where a gain exceeds the scatter of an episode and goes on over the last third.
+
+    `series` has finite points of the outcome `name`, up = better. Such a gain is learned, however
+    small a part it is of the way to a solved task.
+    """
+    levels, sd = first_last_change(series.values), episode_sd(trace, name, series)
+    if levels is None or not sd or levels[1] - levels[0] < sd:
+        return False
+    late = trend(series.values[-len(series) // 3 :])
+    return late is not None and late.change_low > 0

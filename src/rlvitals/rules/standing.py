@@ -23,6 +23,7 @@ from rlvitals.rules.curves import (
     never_improves,
     rises,
     rises_early,
+    still_climbs,
 )
 from rlvitals.rules.episode_window import episode_sd, scatter_of_window
 from rlvitals.rules.known_task import environment, task
@@ -78,7 +79,6 @@ MIN_SHARE_GAIN = 0.05  # of a success rate
 MIN_OFFSET_SD = 2.0  # sd from point to point, where the zero is arbitrary: see OFFSET_SCORES
 CEILING_TOLERANCE = 0.03  # of the way, below the maximum
 LOSS_STATES = {"rising": "falling", "falling": "rising"}  # a better loss is lower
-BEST_BLOCK_TOLERANCE = 0.1  # of the outcome's range: this near it has kept what it learned
 MIN_STUCK_TOP_SHARE = 0.2  # share of the run spent at exactly its best value
 
 OUTCOME_UNKNOWN = "whether the outcome improves cannot be told: "
@@ -303,7 +303,7 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
     at_once = rises_early(trace, name, full_series.values, last, material)
     if nearly or at_once or _holds(full_series, series, material):
         return "holding its best"
-    return "flat"
+    return "rising" if still_climbs(trace, name, series) else "flat"
 
 
 def _when_rising(  # noqa: PLR0913, PLR0917 - as above
@@ -349,7 +349,7 @@ def _holds(full_series: Series, series: Series, material: float) -> bool:
     if float(course.max()) - float(course[0]) < material:
         return False
     last = float(np.median(series.values[-width:]))
-    near = max(material, BEST_BLOCK_TOLERANCE * float(np.ptp(course)))
+    near = max(material, 0.1 * float(np.ptp(course)))  # then it has kept what it learned
     rose = full_trend is not None and full_trend.change_low > 0
     return rose and last >= float(course.max()) - near
 
