@@ -64,12 +64,12 @@ def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tu
     findings = {rule.name: finding for rule, finding in rule_findings}
     trend = verdict_trend(trace)
     # Nothing is praised beside a finding that asks for action.
-    beside = describe_beside(trace, trend)
-    praised = trend.improves and not beside
+    evaluated = describe_beside(trace, trend)
+    praised = trend.improves and not evaluated
     may_praise = praised and all(f.severity <= Severity.NOTE for f in findings.values())
     reward = _reward(trend, findings, describe_form_gain(trace), may_praise=may_praise)
-    if beside and reward.sign != "bad":
-        reward = replace(reward, text=f"{reward.text[:-1]}; {beside}.")
+    if evaluated and reward.sign != "bad":
+        reward = replace(reward, text=f"{reward.text[:-1]}; {evaluated}.")
     sentences = (
         reward,
         _kl(trace, may_praise=may_praise),

@@ -234,9 +234,9 @@ def _standing_of_no_rise(current: Standing, values: Array) -> Standing:
     deviation of theirs from first to last 6 in 100 runs pass, of those that gain two 1 (simulated).
     """
     first, last = (float(third.mean()) for third in np.array_split(values, 3)[::2])
-    start, rest = float(values[:2].mean()), values[2:]
-    error = float(rest.std(ddof=1)) * math.sqrt(1 / 2 + 1 / len(rest))
-    has_gained = last > first or rest.mean() - start > INTERVAL_ERRORS * error
+    start, later_values = float(values[:2].mean()), values[2:]
+    error = float(later_values.std(ddof=1)) * math.sqrt(1 / 2 + 1 / len(later_values))
+    has_gained = last > first or later_values.mean() - start > INTERVAL_ERRORS * error
     if has_gained or not -MAX_LEVEL_SLOPE_ERRORS < slope_errors(values) <= 0:
         return current
     return no_gain(replace(current, first=first, last=last))

@@ -157,8 +157,8 @@ def loses_part(trace: Trace, likely: LikelyOutcome) -> bool:
     picked = outcome(prefer_evaluation(trace))
     if picked is None or likely.lost <= max(likely.flat, likely.improved):
         return False
-    least = _least_loss(trace, *picked)
-    return min(likely.best - likely.first, likely.best - likely.last) >= least
+    min_loss = _least_loss(trace, *picked)
+    return min(likely.best - likely.first, likely.best - likely.last) >= min_loss
 
 
 def likely_outcome(trace: Trace) -> LikelyOutcome | None:

@@ -93,7 +93,7 @@ def _loss_trend(trace: Trace) -> Standing | None:
         halves = [values[:1], values[-1:]]  # each is a mean over many pairs
     if state is None or (state == "flat" and too_early(trace)):
         return None
-    first, last = (float(part.mean()) for part in halves)
+    first, last = (float(half.mean()) for half in halves)
     distance = float(np.abs(values - GUESS_LOSS).max())
     level = f"within {distance:.2g} of" if state == "flat" else "and ends below"
     reason = f"goes {first:.4g} to {last:.4g}, {level} ln 2, that of a guess"
@@ -143,7 +143,7 @@ def _loss_state(values: Array) -> State | None:
         return "flat"
     if count < 5:
         return None
-    early, late = (float(half.mean()) for half in np.array_split(values, 2))
+    first_level, last_level = (float(half.mean()) for half in np.array_split(values, 2))
     error = float(values.std(ddof=1)) / math.sqrt(count)
     # One chance in two hundred, by level or by order; in two thousand for fewer than ten rows.
     errors = t_quantile(0.99 if count >= MIN_OUTCOME_POINTS else 0.999, count - 1)
@@ -152,7 +152,7 @@ def _loss_state(values: Array) -> State | None:
         is_ordered = order_chance(-values) <= 0.005
     else:
         is_ordered = order_errors(-values) >= 2.58
-    is_learned = _is_below_guess(late) and late < early
+    is_learned = _is_below_guess(last_level) and last_level < first_level
     return "rising" if (is_below or is_ordered) and is_learned else None
 
 

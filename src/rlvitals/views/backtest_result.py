@@ -38,14 +38,14 @@ def report(rollouts: Rollouts, result: Backtest, limit: int) -> RenderableType:
         position = {int(index): n for n, index in enumerate(result.indices)}
         rows = []
         for index in changed:
-            place = position[index]
+            number = position[index]
             sample = rollouts.read_sample(index)
             reply = " ".join(sample.text.split())
             row = (
                 str(index),
                 "-" if sample.step is None else str(sample.step),
-                _number(result.paid[place]),
-                _number(result.would_pay[place]),
+                _number(result.paid[number]),
+                _number(result.would_pay[number]),
                 reply if len(reply) <= REPLY_CHARACTERS else f"{reply[: REPLY_CHARACTERS - 1]}…",
             )
             rows.append(row)

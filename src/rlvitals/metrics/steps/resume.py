@@ -132,8 +132,8 @@ def notes(columns: Iterable[Straight]) -> list[str]:
         ]
     if len(column.seams) > 3:
         times = f"{len(resumed)} times, first at step {resumed[0]:,} and last at {resumed[-1]:,}"
-        again = f", and the count starts again {quantity(len(anew), 'time')}" if anew else ""
-        return [f"resumed {times}{again}: the later attempts are judged"]
+        restarts = f", and the count starts again {quantity(len(anew), 'time')}" if anew else ""
+        return [f"resumed {times}{restarts}: the later attempts are judged"]
     return [
         f"{'resumed' if step > column.start else 'the count starts again'} at step {step:,}: "
         "the later attempt is judged"

@@ -20,8 +20,8 @@ class StageChange:
     def sentence(self) -> str:
         """Say what moved, and when."""
         name = self.stage.replace("_", " ")
-        whose = "" if "curriculum" in name else "curriculum's "
-        return f"the {whose}{name} moved at step {self.step:,}"
+        owner = "" if "curriculum" in name else "curriculum's "
+        return f"the {owner}{name} moved at step {self.step:,}"
 
 
 def stage_changes(trace: Trace) -> tuple[StageChange, ...]:

@@ -66,10 +66,10 @@ class LoneLines:
         """Add a mean reward to its row of another dialect, which knew that row a few rows late."""
         shared = page.shared
         if self.is_before is None:
-            early = [line for line in self.early_lines if is_reward(line[0][0])]
-            self.is_before = len(early) == shared.regular
-            if len(early) in {shared.regular - 1, shared.regular}:
-                for step, (reward, time) in zip(shared.first_regular, early, strict=False):
+            rewards = [line for line in self.early_lines if is_reward(line[0][0])]
+            self.is_before = len(rewards) == shared.regular
+            if len(rewards) in {shared.regular - 1, shared.regular}:
+                for step, (reward, time) in zip(shared.first_regular, rewards, strict=False):
                     page.columns.add_row(step, [reward], time)
         if self.is_before:
             self.waiting = (shared.regular, pair, page.time)

@@ -62,8 +62,8 @@ class Walk:
             with os.scandir(path) as entries:
                 children = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            place = path if path == self._root else path.relative_to(self._root)
-            self.notes.append(f"cannot look into {place}: {error.strerror or error}")
+            name = path if path == self._root else path.relative_to(self._root)
+            self.notes.append(f"cannot look into {name}: {error.strerror or error}")
             return
         if depth and any(entry.name == "pyvenv.cfg" for entry in children):
             return

@@ -166,10 +166,10 @@ def _after_gain(trace: Trace, series: Series, limit: Bound, stretch: Stretch) ->
     if trace.profile not in kinds.LANGUAGE or is_short or last >= severe:
         return None
     late, verdict = standing(trace, since=stretch.start), verdict_trend(trace)
-    gained = verdict.improves or verdict.state == "holding its best"
+    has_gained = verdict.improves or verdict.state == "holding its best"
     is_solved = verdict.state == "at its ceiling" or verdict.last >= MIN_SOLVED_LEVEL
     is_level = late.state in {"flat", "holding its best"} and late.high <= late.material
-    return late if gained and is_level and not is_solved else None
+    return late if has_gained and is_level and not is_solved else None
 
 
 def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
