@@ -228,14 +228,14 @@ def describe_earlier_learning(trace: Trace) -> str:
     return ""
 
 
-def still_climbs(trace: Trace, name: str, series: Series) -> bool:
+def still_climbs(trace: Trace, name: str, series: Series, min_gain: float) -> bool:
     """Return True where a gain exceeds the scatter of an episode and goes on over the last third.
 
-    `series` has finite points of the outcome `name`, up = better. Such a gain is learned, however
-    small a part it is of the way to a solved task.
+    `series` has finite points of the outcome `name`, up = better. Such a gain of at least
+    `min_gain` is learned, though it is a small part of the way to a solved task.
     """
     levels, sd = first_last_change(series.values), episode_sd(trace, name, series)
-    if levels is None or not sd or levels[1] - levels[0] < sd:
+    if levels is None or not sd or levels[1] - levels[0] < max(sd, min_gain):
         return False
     late = trend(series.values[-len(series) // 3 :])
     return late is not None and late.change_low > 0

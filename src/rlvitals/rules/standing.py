@@ -300,10 +300,10 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         and env.way is not None
         and last >= env.random_return + NEARLY_SOLVED_SHARE * env.way
     )
-    at_once = rises_early(trace, name, full_series.values, last, material)
-    if nearly or at_once or _holds(full_series, series, material):
+    nearly = nearly or rises_early(trace, name, full_series.values, last, material)
+    if nearly or _holds(full_series, series, material):
         return "holding its best"
-    return "rising" if still_climbs(trace, name, series) else "flat"
+    return "rising" if env and still_climbs(trace, name, series, material / 2) else "flat"
 
 
 def _when_rising(  # noqa: PLR0913, PLR0917 - as above
