@@ -17,19 +17,9 @@ NOISE_WORDS = frozenset(
     {
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
         *("rolling", "ma", "window", "latest", "current", "batch"),
-        *("agent", "player", "game"),
+        *("agent", "player", "game", "population"),
         *("train", "training", "rollout", "chart", "metric", "stat", "performance", "scalar"),
-        *(
-            "history",
-            "list",
-            "epoch",
-            "overall",
-            "env",
-            "environment",
-            "global",
-            "team",
-            "population",
-        ),
+        *("history", "list", "epoch", "overall", "env", "environment", "global", "team"),
         # As the environment pays it, before it is normalised for the learner.
         *("raw", "true", "original", "unscaled", "unnormalized", "unnormalised", "undiscounted"),
         *("ext", "extrinsic"),

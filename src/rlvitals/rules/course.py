@@ -212,8 +212,8 @@ def judge_late_part(trace: Trace, trend: Standing, series: Series) -> Standing:
     also fall where exploration begins anew.
     """
     if trend.state != "unknown":
-        lost = loss_from_best(trace, trend.metric, series, trend) if trend.improves else None
-        return lost or trend
+        loss = loss_from_best(trace, trend.metric, series, trend) if trend.improves else None
+        return loss or trend
     min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
     if trend.metric == EVAL_OUTCOME and is_clear_fall(series.values, min_loss):
         return replace(trend, state="fallen back", why="", best=max(trend.best, trend.first))

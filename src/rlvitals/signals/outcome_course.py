@@ -34,6 +34,10 @@ class Course:
         is_gain = self.gain > max(material, CLEAR_GAIN_SD * self.noise)
         return is_gain and self.loss < FALL_SHARE * self.total_gain
 
+    def ends_falling(self, count: int) -> bool:
+        """Return True if each of the last `count` blocks lies below the one before."""
+        return bool((np.diff(self.blocks[-count:]) < 0).all())
+
 
 @dataclass(frozen=True, slots=True)
 class LateLoss:
@@ -68,10 +72,9 @@ class LateLoss:
 
         0 where they do not, or where less than half of the gain is gone; at most the gain.
         """
-        blocks = self.course.blocks
-        loss = self.best - float(blocks[-1])
-        falls_on = bool((np.diff(blocks[-count:]) < 0).all())
-        return min(loss, self.gain) if falls_on and loss >= FALL_SHARE * self.gain else 0.0
+        loss = self.best - float(self.course.blocks[-1])
+        is_fall = self.course.ends_falling(count) and loss >= FALL_SHARE * self.gain
+        return min(loss, self.gain) if is_fall else 0.0
 
 
 def course_of(values: Array) -> Course:

@@ -133,15 +133,15 @@ def _judge_by_shape(trace: Trace, trend: Standing) -> Finding | Undecided:
         return Undecided(trend.sentence, ("outcome/return",) if not trend.metric else ())
     levels = f"{likely.first:.4g} to {likely.last:.4g}, best {likely.best:.4g}"
     limit = Bound(likely.first, "mean of its first sixth")
-    summary, began = f"probably does not improve: {levels}", trace.first_step
+    summary, onset = f"probably does not improve: {levels}", trace.first_step
     if loses_part(trace, likely):
-        summary, began = f"probably did not keep what it gained: {levels}", likely.best_step
+        summary, onset = f"probably did not keep what it gained: {levels}", likely.best_step
         limit = Bound(likely.best, "mean of this run's own best sixth")
     return Finding(
         f"{label(likely.metric)} {summary}",
         severity=Severity.NOTE,
         metric=likely.metric,
-        began=began,
+        began=onset,
         ended=trace.last_step,
         observed=likely.last,
         bound=limit,

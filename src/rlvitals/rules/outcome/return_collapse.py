@@ -232,8 +232,8 @@ def _finding(name: str, series: Series, course: Course, lost_share: float) -> Fi
     after = course.blocks[course.peak :]
     below = np.flatnonzero(after < best - ONSET_LOSS_SHARE * course.gain)
     fell = course.peak + int(below[0]) if len(below) else len(course.blocks) - 1
-    is_falling = bool((np.diff(course.blocks[-3:]) < 0).all())
-    end = float(course.blocks[-1 if is_falling else -COURSE_END_BLOCKS :].mean())
+    end_blocks = 1 if course.ends_falling(3) else COURSE_END_BLOCKS
+    end = float(course.blocks[-end_blocks:].mean())
     share = (best - end) / course.total_gain
     step = int(series.steps[offset + course.peak * course.width])
     title = label(name)
