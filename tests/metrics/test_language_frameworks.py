@@ -381,3 +381,19 @@ def test_a_table_of_evaluations_alone_is_of_preference_training():
 def test_a_name_that_nobody_has_leaves_the_choice_to_the_keys():
     keys = {"rollout/ep_rew_mean": series(50, 1.0), "train/approx_kl": series(50, 1.0)}
     assert lookup.choose("rlvitals", keys, TABLES, "pytorch").framework == "sb3"
+
+
+def test_the_rows_of_trlx_are_those_of_a_ppo_with_a_critic():
+    keys = (
+        *("losses/total_loss", "losses/policy_loss", "losses/value_loss", "policy/approx_kl"),
+        *("policy/clipfrac", "values/clipfrac", "old_values/mean", "returns/mean", "ratio"),
+        *("rollout_scores/mean", "rollout_scores/std", "kl_ctl_value", "reward/mean"),
+        *("learning_rate_group_0", "time/forward"),
+    )
+    made = trace([Log("wandb", {key: series(50, 1.0) for key in keys})])
+    assert {measured.framework for measured in made.measured.values()} == {"trlx"}
+    assert made.profile is Profile.RLHF_PPO
+    assert {"outcome/score", "outcome/eval_reward", "policy/kl_coef", "value/loss"} <= {
+        *made.series
+    }
+    assert not made.unmapped

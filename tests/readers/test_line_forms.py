@@ -163,6 +163,17 @@ def test_evaluations_of_td3_stand_at_the_step_of_the_episode_before(read):
     assert values(trace, "outcome/return") == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
 
 
+def test_the_title_of_trlx_holds_what_an_evaluation_measured(read):
+    text = "".join(
+        f"[RANK 0] Evaluating model\n  Evaluation #{n} reward/mean: {r} metrics/sentiments: 0.{n}\n"
+        "| prompt | output |\n[RANK 0] Collecting rollouts\n"
+        for n, r in enumerate(REWARDS)
+    )
+    trace = read(text)
+    assert values(trace, "reward/mean") == REWARDS
+    assert trace["reward/mean"].steps.tolist() == [0, 1, 2, 3, 4]
+
+
 def test_a_line_and_a_box_of_one_evaluation_count_once(read):
     box = (
         "Eval num_timesteps={n}, episode_reward={r} +/- 0.00\nEpisode length: 9.00 +/- 0.00\n"

@@ -307,6 +307,22 @@ def test_a_loop_whose_lines_are_repeated_ends_as_its_cell_does(tmp_path):
     assert log.ending.traceback.endswith("RuntimeError: CUDA")
 
 
+def test_what_rich_shows_as_html_is_printed_text(tmp_path):
+    titles = [
+        {
+            "output_type": "display_data",
+            "data": {
+                "text/html": "<pre style='font-family:Menlo'>a table</pre>",
+                "text/plain": f"   Evaluation #{n} reward/mean: {n / 4}   \n| prompt |\n",
+            },
+        }
+        for n in range(6)
+    ]
+    path = save(tmp_path / "a.ipynb", code("trlx.train(reward_fn=score)", *titles))
+    log, _ = notebook_outputs.read(path)
+    assert log.series["reward/mean"].values.tolist() == [n / 4 for n in range(6)]
+
+
 def test_rows_of_times_alone_are_no_training_beside_one_with_a_loss(tmp_path):
     done = code(GRPO, shown(tracker(grpo_rows(), 40)))
     times = "".join(f"Step {n} time {0.1 + n / 1e4:.4f}\n" for n in range(100, 1000, 100))

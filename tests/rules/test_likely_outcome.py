@@ -8,9 +8,11 @@ import pytest
 
 from rlvitals.api import diagnose
 from rlvitals.diagnosis.verdict import Word, proven_verdict
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.likely_outcome import WEIGHTS, likely_answer, likely_outcome
 from rlvitals.rules.rule import Severity
 from rlvitals.signals.curve_shape import SHAPE
+from rlvitals.types import Profile
 
 
 def judged(**columns):
@@ -115,3 +117,37 @@ def test_a_muted_rule_says_nothing_by_the_verdict_either():
     )
     others = tuple(pair for pair in diagnosis.findings if pair[0].name != "return-collapse")
     assert proven_verdict(diagnosis.trace, others).word is not Word.COLLAPSED
+
+
+def batches(rows, settings=None, **metrics):
+    return made.trace(Profile.GRPO, settings, outcome__reward=rows, **metrics)
+
+
+def test_batches_of_a_language_model_without_a_gain_are_probably_flat():
+    runs = [batches(0.5 + 0.3 * made.noise(40, seed)) for seed in range(30)]
+    left_open = [run for run in runs if verdict_trend(run).state == "unknown"]
+    stalled = [run for run in left_open if likely_answer(run) == "flat"]
+    assert len(stalled) >= len(left_open) / 3 > 0
+    for run in stalled:
+        diagnosis = diagnose(run, live=False)
+        assert diagnosis.verdict.word is Word.STALLED
+        assert not diagnosis.can_tell
+        assert "evaluate on fixed prompts" in str(diagnosis.findings)
+        selected = replace(run, settings={"dynamic_sampling": True})
+        assert likely_answer(selected) == ""
+
+
+def test_batches_of_a_language_model_that_fall_are_never_probably_lost():
+    curve = np.r_[np.linspace(0, 1, 15), np.linspace(1, 0.2, 30)]
+    runs = [batches(curve + 0.4 * made.noise(45, seed)) for seed in range(30)]
+    assert {likely_answer(run) for run in runs} <= {"", "flat"}
+
+
+def test_a_part_of_the_reward_for_right_answers_is_judged_where_no_total_is_logged():
+    answered = {"reward__component__accuracy": (made.noise(34, 3) > 0.4).astype(float)}
+    run = made.trace(Profile.GRPO, **answered)
+    diagnosis = diagnose(run, live=False)
+    assert any(
+        rule.name == "no-learning" for rule, _ in (*diagnosis.findings, *diagnosis.undecided)
+    )
+    assert diagnosis.verdict.word in {Word.STALLED, Word.UNKNOWN}

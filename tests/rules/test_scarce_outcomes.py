@@ -16,6 +16,7 @@ GUESS = math.log(2)
 RISING = np.linspace(-0.8, 0.2, 10) + 0.08 * made.noise(10, 2)
 LEVEL = np.array([0.5, 0.3, 0.6, 0.4, 0.5, 0.4, 0.5, 0.3, 0.4, 0.4])
 KL = np.full(10, 25.0)
+PARTING = np.linspace(0.0, 0.8, 9)  # margins
 
 
 def old_ppo(returns, kl=None, **metrics):
@@ -150,7 +151,27 @@ def test_more_rows_that_end_no_higher_are_flat_where_no_scatter_of_responses_is_
     rows = 0.3 * made.noise(40, 3)
     rows -= np.polyval(np.polyfit(np.arange(40), rows, 1), np.arange(40)) + 0.002 * np.arange(40)
     assert word(grpo(rows)) is Word.STALLED
-    assert word(grpo(rows, reward__std=np.full(40, 0.1))) is Word.UNKNOWN
+    scattered = grpo(rows, reward__std=np.full(40, 0.1))  # by more than its responses explain
+    assert verdict_trend(scattered).state == "unknown"
+    verdict = diagnose(scattered).verdict
+    assert verdict.word is Word.STALLED
+    assert "probably does not improve" in verdict.why
+
+
+@pytest.mark.parametrize(
+    ("margins", "losses", "accuracies", "verdict"),
+    [
+        (PARTING, np.linspace(0.69, 0.6, 9), np.linspace(0.5, 1.0, 9), Word.LEARNING),
+        (PARTING, np.linspace(0.69, 0.6, 9), np.full(9, 0.5), Word.UNKNOWN),
+        (0.1 * made.noise(9, 4), 0.6 + 0.1 * made.noise(9, 2), np.full(9, 0.7), Word.UNKNOWN),
+    ],
+)
+def test_few_rows_of_pairs_are_told_by_the_order_of_their_margins(
+    margins, losses, accuracies, verdict
+):
+    metrics = {"preference__margin": margins, "preference__accuracy": accuracies}
+    run = pairs(losses, settings={}, **metrics)
+    assert word(run) is verdict
 
 
 def test_trap_few_rows_that_rise_at_once_are_not_flat():

@@ -17,6 +17,7 @@ PROFILE_OF_FRAMEWORK = {
     "scheduler": Profile.SCHEDULER_PPO,
     "trl-ppo": Profile.RLHF_PPO,
     "trl-ppo-old": Profile.RLHF_PPO,
+    "trlx": Profile.RLHF_PPO,
     "rlvitals-rlhf": Profile.RLHF_PPO,
     **dict.fromkeys(
         (

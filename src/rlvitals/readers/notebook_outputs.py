@@ -243,10 +243,15 @@ def _stream_text(cell: Cell) -> str:
         if output.kind in {"stdout", "stderr"}:
             is_split = output.kind != last and text and not text.endswith(("\n", "\r"))
             text += f"\n{output.text}" if is_split else output.text
-        elif output.kind == "shown" and output.text and not output.html:
+        elif output.kind == "shown" and output.text and not _is_table(output.html):
             text += f"\n{_without_index(output.text)}\n"
         last = output.kind
     return name_numbers(text, cell.source)
+
+
+def _is_table(html: str) -> bool:
+    """Return True for HTML that is no text of Rich, which shows what it prints as `<pre>`."""
+    return bool(html) and not html.lstrip().startswith("<pre")
 
 
 def _without_index(text: str) -> str:

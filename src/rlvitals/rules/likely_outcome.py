@@ -2,7 +2,8 @@
 
 A multinomial logistic model on the numbers of `curve_shape`, fitted to published training curves
 that were labelled from plots. It is asked only where the tests of the outcome answer nothing, and
-once an outcome is known not to have improved, whether it lost what it had.
+once an outcome is known not to have improved, whether it lost what it had. Of a language model's
+batches it is asked whether they are flat, no more.
 """
 
 import math
@@ -24,8 +25,10 @@ from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.course import is_no_loss
 from rlvitals.rules.curves import describe_earlier_learning, rises_at_once
 from rlvitals.rules.falling import first_full_step
+from rlvitals.rules.gains import selects_prompts
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import may_be_good
+from rlvitals.rules.parts import unclear_gain
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, least_that_counts, outcome, slow_swing
@@ -105,6 +108,7 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
     is_over = liveness(trace).live is False and not holds
     min_lost = MIN_LOST if is_over else MIN_LOST_WHILE_OPEN
     may_be_lost = (likely.rose or not trend.stalls) and trend.metric in {"", likely.metric}
+    may_be_lost = may_be_lost and trace.profile not in kinds.LANGUAGE
     if likely.lost >= min_lost and may_be_lost and not _has_excuse(trace, likely, trend):
         return "lost"
     if trend.stalls or holds or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
@@ -114,7 +118,7 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
 
 def _is_learned_at_once(trace: Trace) -> bool:
     """Return True where the first few values alone lie below a level that is kept."""
-    picked = outcome(prefer_evaluation(trace))
+    picked = _judged_series(trace)
     if picked is None:
         return False
     name, series = picked
@@ -154,26 +158,20 @@ def _least_loss(trace: Trace, name: str, series: Series) -> float:
 
 def loses_part(trace: Trace, likely: LikelyOutcome) -> bool:
     """Tell whether an outcome gained and then lost clearly, though half of the gain may be left."""
-    picked = outcome(prefer_evaluation(trace))
+    picked = None if trace.profile in kinds.LANGUAGE else outcome(prefer_evaluation(trace))
     if picked is None or likely.lost <= max(likely.flat, likely.improved):
         return False
     min_loss = _least_loss(trace, *picked)
     return min(likely.best - likely.first, likely.best - likely.last) >= min_loss
 
 
-def likely_outcome(trace: Trace) -> LikelyOutcome | None:
-    """Return the probabilities for a whole classic run; None for others and for short ones."""
-    if trace.profile in {*kinds.LANGUAGE, Profile.SUPERVISED}:
-        return None
-    return _likely_outcome(trace)
-
-
 @cache_by_trace
-def _likely_outcome(trace: Trace) -> LikelyOutcome | None:
+def likely_outcome(trace: Trace) -> LikelyOutcome | None:
+    """Return the probabilities for a whole run; None where the curve cannot tell."""
     if too_early(trace) and liveness(trace).live is not False:
         return None
-    picked = outcome(prefer_evaluation(trace))
-    if picked is None or picked[0] not in JUDGED_METRICS or describe_earlier_learning(trace):
+    picked = _judged_series(trace)
+    if picked is None or describe_earlier_learning(trace):
         return None
     name, series = picked
     shape = curve_shape(series.values)
@@ -188,6 +186,20 @@ def _likely_outcome(trace: Trace) -> LikelyOutcome | None:
     best_end = np.array_split(series.steps, 6)[int(sixths.argmax())][-1]
     rose = bool(shape[SHAPE.index("best at")] > 0)
     return LikelyOutcome(name, improved, flat, lost, *levels, int(best_end), rose)
+
+
+def _judged_series(trace: Trace) -> tuple[str, Series] | None:
+    """Return the outcome whose curve is judged: of a language model the one of its verdict."""
+    if trace.profile is Profile.SUPERVISED:
+        return None
+    if trace.profile not in kinds.LANGUAGE:
+        picked = outcome(prefer_evaluation(trace))
+        return picked if picked is not None and picked[0] in JUDGED_METRICS else None
+    name = verdict_trend(trace).metric
+    # Of selected prompts, and of parts whose meaning is not known, a level curve says nothing.
+    if not name.startswith(("outcome/", "reward/")) or selects_prompts(trace):
+        return None
+    return None if unclear_gain(trace) else (name, trace[name].finite())
 
 
 def _probabilities(shape: Array) -> Array:

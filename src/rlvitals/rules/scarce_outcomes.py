@@ -1,6 +1,6 @@
 """Standing of a language run that logs too little for the usual tests: of pairs, or of returns.
 
-Pairs are judged by their margin, by few evaluations, or by the loss alone, which starts at ln 2,
+Pairs are judged by their margin, by few rows in order, or by the loss alone, which starts at ln 2,
 that of a model that prefers neither response: its level says what was learned. A PPO without a
 reward is judged by its returns, less a KL penalty.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
 from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE
-from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY, EVAL_MARGIN, MARGIN
+from rlvitals.metrics.catalogue.preference import ACCURACY, EVAL_ACCURACY, EVAL_MARGIN, MARGIN
 from rlvitals.metrics.catalogue.value import RETURN_MEAN
 from rlvitals.rules import kinds
 from rlvitals.rules.gains import (
@@ -34,8 +34,8 @@ GUESS_LOSS = math.log(2)  # of a model that prefers neither response, in nats
 
 
 def pair_trend(trace: Trace) -> Standing | None:
-    """Return the standing by the margin, few evaluations or the loss; None where none tells."""
-    return _margin_standing(trace) or _few_evaluations(trace) or _loss_trend(trace)
+    """Return the standing by the margin, few rows or the loss; None where none tells."""
+    return _margin_standing(trace) or _few_rows(trace) or _loss_trend(trace)
 
 
 def _margin_standing(trace: Trace) -> Standing | None:
@@ -56,15 +56,17 @@ def _margin_standing(trace: Trace) -> Standing | None:
     )
 
 
-def _few_evaluations(trace: Trace) -> Standing | None:
-    """Return the standing of too few evaluations for a trend, whose pairs part; else None.
+def _few_rows(trace: Trace) -> Standing | None:
+    """Return the standing of too few rows for a trend, whose pairs part; else None.
 
-    By Kendall's test of the order of margins or of held-out losses, at 1 %, with more pairs ordered
-    rightly than at first and a loss below its first: a margin alone also grows where it is
-    overfitted.
+    Of evaluations, without them of training. By Kendall's test of the order of margins or of
+    losses, at 1 %, with more pairs ordered rightly than at first and a loss below its first: a
+    margin alone also grows where it is overfitted.
     """
-    metrics = (EVAL_MARGIN, EVAL_ACCURACY, EVAL_LOSS)
-    series = [trace.numbers(metric.name) for metric in metrics]
+    is_evaluated = EVAL_MARGIN.name in trace
+    noun = "evaluations" if is_evaluated else "rows"
+    names = (EVAL_MARGIN, EVAL_ACCURACY, EVAL_LOSS) if is_evaluated else (MARGIN, ACCURACY, LOSS)
+    series = [trace.numbers(metric.name) for metric in names]
     margin, share, loss = (s.values if s is not None and len(s) > 1 else None for s in series)
     if margin is None or share is None or loss is None or len(margin) >= MIN_OUTCOME_POINTS:
         return None
@@ -72,8 +74,8 @@ def _few_evaluations(trace: Trace) -> Standing | None:
     if not more_pairs or min(order_chance(margin), order_chance(-loss)) > 0.01:  # as said
         return None
     first, last, best = float(share[0]), float(share[-1]), float(share.max())
-    reason = f"rises over {len(share)} evaluations: {first:.4g} to {last:.4g}"
-    return Standing("rising", EVAL_ACCURACY.name, reason, first, last, best)
+    reason = f"rises over {len(share)} {noun}: {first:.4g} to {last:.4g}"
+    return Standing("rising", names[1].name, reason, first, last, best)
 
 
 def _loss_trend(trace: Trace) -> Standing | None:

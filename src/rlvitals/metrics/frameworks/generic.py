@@ -44,7 +44,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (outcome.SCORE, ("score", "mean_score", "reward_model_score")),
     (outcome.RLHF_REWARD, ("rlhf_reward",)),
     (outcome.ACCURACY, ("accuracy",)),
-    (outcome.EVAL_ACCURACY, ("eval_accuracy", "val_accuracy")),
+    (outcome.EVAL_ACCURACY, ("eval_accuracy", "val_accuracy", "eval_acc", "val_acc")),
     (outcome.THROUGHPUT, ("served_throughput",)),
     (outcome.LATENCY, ("latency", "mean_latency")),
     (reward.STD, ("reward_std",)),

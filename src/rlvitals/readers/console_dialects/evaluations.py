@@ -2,6 +2,7 @@
 
 `Eval num_timesteps=10000, episode_reward=-12.30 +/- 4.50`   SB3: `EvalCallback`
 `Evaluation over 10 episodes: 123.456`                       TD3: `eval_policy`
+`Evaluation #3 reward/mean: 1.23 metrics/sentiments: 0.9`    trlx: the title of its table of samples
 
 SB3's line says nothing of what the log's rows count: the boxes between such lines do. TD3's line
 holds no step. It follows the rows of the episodes before it, whose last step is its own;
@@ -26,6 +27,10 @@ class Evaluations:
     td3_line: ClassVar[re.Pattern[str]] = re.compile(
         rf"\bEvaluat(?:ion|ed) (?:over|on|for) \d{{1,6}} episodes: ({NUMBER})"
     )
+    trlx_line: ClassVar[re.Pattern[str]] = re.compile(
+        rf"\bEvaluation #(\d{{1,9}})((?: (?:reward|metrics)/\S{{1,80}}: {NUMBER}(?!\S))+)"
+    )
+    trlx_pair: ClassVar[re.Pattern[str]] = re.compile(rf"(\S+): ({NUMBER})")
     key: ClassVar[str] = "eval/return"
     min_lines: ClassVar[int] = 3  # that make a log
     open: bool = False
@@ -45,6 +50,10 @@ class Evaluations:
             if (value := number(found[2])) is not None:
                 page.columns.add_row(int(found[1]), [(self.key, value)], page.time)
                 self.lines += 1
+        elif found := self.trlx_line.search(page.text):
+            cells = self.trlx_pair.findall(found[2])
+            pairs = [(key, value) for key, cell in cells if (value := number(cell)) is not None]
+            page.add(int(found[1]), pairs, "evaluations")
         elif found := TD3_ROW.search(page.text):
             self.step = int(found[1])
             if self.first is not None:

@@ -24,7 +24,8 @@ model's mean reward that gained less than two tenths of the standard deviation o
 Batches of groups of which three quarters earn exactly the least of all, as many at the end as at
 the start, are flat however the others scatter.
 Where no test tells, the shape of a finished run's curve may: a model fitted to published curves
-gives the probability that it improved, is flat or lost what it had (decision 128).
+gives the probability that it improved, is flat or lost what it had (decision 128). Of a language
+model it is asked whether 20 batches or more are flat, unless prompts are selected by difficulty.
 All these are a note: the verdict is that the run stalled, and the exit code that it cannot be told.
 20 values that are all the same and pay nothing, zero or less, are a warning again.
 
@@ -52,6 +53,7 @@ judged.
 import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import REWARD
+from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
@@ -137,6 +139,8 @@ def _judge_by_shape(trace: Trace, trend: Standing) -> Finding | Undecided:
     if loses_part(trace, likely):
         summary, onset = f"probably did not keep what it gained: {levels}", likely.best_step
         limit = Bound(likely.best, "mean of this run's own best sixth")
+    is_language = trace.profile in kinds.LANGUAGE
+    hint = "evaluate on fixed prompts" if is_language else "--set env_id=... may tell"
     return Finding(
         f"{label(likely.metric)} {summary}",
         severity=Severity.NOTE,
@@ -146,7 +150,7 @@ def _judge_by_shape(trace: Trace, trend: Standing) -> Finding | Undecided:
         observed=likely.last,
         bound=limit,
         evidence=(likely.evidence,),
-        counter=("no test proves it, and its level may be a good one: --set env_id=... may tell",),
+        counter=(f"no test proves it, and its level may be a good one: {hint}",),
     )
 
 
@@ -206,7 +210,7 @@ def _sentence(trend: Standing) -> str:
 RULE = Rule(
     name="no-learning",
     needs=(),
-    needs_any=OUTCOME_METRICS,
+    needs_any=(*OUTCOME_METRICS, COMPONENT),
     check=check,
     doc=__doc__,
     causes=(
