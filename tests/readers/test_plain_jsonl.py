@@ -46,7 +46,36 @@ def test_a_first_line_of_settings_does_not_choose_the_step(write):
     config = {"type": "config", "args": {"steps": 500, "lr": 1e-5, "kl_coef": 0.1}}
     log = read(write(lines(config, *({"step": n, "loss": n / 2} for n in (10, 20, 30)))))
     assert log.series["loss"].steps.tolist() == [10, 20, 30]
-    assert any("line 1" in note for note in log.notes)
+    assert log.settings == {
+        "type": "config", "args/steps": 500, "args/lr": 1e-5, "args/kl_coef": 0.1
+    }  # fmt: skip
+    assert log.notes == ()
+
+
+HEADER = {"event": "config", "lr": 1e-6, "num_steps": 51, "prompts": ["a"]}
+
+
+def test_the_settings_of_a_first_line_stay_while_the_file_grows(write):
+    rows = [{"step": n, "loss": n / 2} for n in range(4)]
+    path = write(lines(HEADER, *rows[:2]))
+    first, cursor = READER.read(path, None)
+    write(lines(HEADER, *rows))
+    later, _ = READER.read(path, cursor)
+    assert first.settings == later.settings == {"event": "config", "lr": 1e-6, "num_steps": 51}
+    assert later.series["loss"].steps.tolist() == [2, 3]
+
+
+def test_a_first_line_of_settings_may_be_alone_at_first(write):
+    path = write(lines(HEADER))
+    _, cursor = READER.read(path, None)
+    write(lines(HEADER, *({"step": n, "loss": n / 2} for n in range(3))))
+    log, _ = READER.read(path, cursor)
+    assert log.series["loss"].steps.tolist() == [0, 1, 2]
+
+
+def test_a_first_row_of_another_measure_is_a_row(write):
+    log = read(write(lines({"step": 0, "val_loss": 3.0}, {"step": 1, "loss": 2}, {"step": 2})))
+    assert log.series["val_loss"].steps.tolist() == [0]
 
 
 def test_a_row_wrapped_as_data_reads_as_its_data(write):

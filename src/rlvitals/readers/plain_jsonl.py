@@ -3,15 +3,17 @@
 Nested objects are flattened with "/"; lists and text are left out. verl's
 `{"step": 1, "data": {...}}` reads as its data, ms-swift's "10/100" as step 10, LLaMA-Factory's
 `current_steps` beside its `total_steps` as the step. The step key is recognised by its name
-(`column_guess.py`) in the first row that has one, for the complete file. Hugging Face's `epoch` is
+(`column_guess.py`) in the first row that has one, for the complete file. A first object that has no
+number in common with the rows below it holds settings. Hugging Face's `epoch` is
 a fraction and counts nothing: rows that have it alone are numbered.
 """
 
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,7 +36,7 @@ from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import Log, Setting
 
 MAX_JSON_ARRAY_BYTES = 2**29  # an array is held as a whole
-MAX_PROBED_OBJECTS = 20  # objects that `claims` looks at
+MAX_PROBED_OBJECTS = 20  # first objects, which tell a log and its header
 # One object on one line that says how a run was started, not how it went.
 CONFIG_STEMS = (
     "param",
@@ -63,6 +65,7 @@ class _Cursor:
     last: str = ""  # of an array: its last row
     texts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # as `_Reading` has them
     numbers: frozenset[str] = frozenset()  # keys that held one
+    header: Mapping[str, Setting] = field(default_factory=dict)
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -156,6 +159,14 @@ def _numbers(item: Mapping[str, object]) -> dict[str, float]:
     return {k: v for k, x in flatten(item) if (v := json_number(x)) is not None}
 
 
+def _is_header(objects: Sequence[Mapping[str, object]]) -> bool:
+    """Return True if the first object holds settings: no number of it stands in a row below."""
+    first_keys, *keys_below = (_numbers(item).keys() for item in objects)
+    rows = [keys for keys in keys_below if column_guess.step_keys(keys)]
+    time_keys = {column_guess.time_key(first_keys)}
+    return len(rows) > 1 and not first_keys - time_keys & set().union(*keys_below)
+
+
 def read(
     path: Path, previous: Cursor | None = None, columns: Columns | None = None
 ) -> tuple[Log, Cursor]:
@@ -247,6 +258,7 @@ class _Reading:
     def __init__(self, refused: Refusals, resume: _Cursor, columns: Columns) -> None:
         self.columns = columns
         self.rows, self.step = resume.rows, resume.step
+        self.header = dict(resume.header)  # settings of the first object, where it is no row
         self.met: dict[str, None] = {}  # keys of rows without a step, in order
         self._refused = refused
         self._nulls = Nulls()
@@ -258,16 +270,33 @@ class _Reading:
         """Return the position to resume from."""
         texts = {key: frozenset(values) for key, values in self._texts.items()}
         numbers = self._before | self.columns.keys()
-        return _Cursor(position, self.rows, self.step, texts=texts, numbers=numbers)
+        return _Cursor(position, self.rows, self.step, "", texts, numbers, self.header)
 
     def take(self, rows: Iterable[tuple[int, dict[str, object]]]) -> None:
         """Take numbered rows; refuse those without a step."""
+        rows = iter(rows)
+        if self.rows < 2:
+            first_rows = list(islice(rows, MAX_PROBED_OBJECTS))
+            objects = [_unwrap(item) for _, item in first_rows]
+            if not self.rows and objects and _is_header(objects):
+                self._take_settings(dict(flatten(first_rows.pop(0)[1])))
+            elif self.step and objects and not any(self.step in _numbers(item) for item in objects):
+                self.step = None  # of a header that was alone until now
+            rows = chain(first_rows, rows)
         for number, item in rows:
             self.rows += 1
             plain = _unwrap(item)
             if self.step is None and plain is not item:
                 self.step = "step"  # the writer's own, whatever else counts steps in its data
             self._row(number, dict(flatten(plain)))
+
+    def _take_settings(self, header: dict[str, object]) -> None:
+        self.rows += 1
+        self.header = {
+            key: value[:MAX_SETTING_CHARACTERS] if isinstance(value, str) else value
+            for key, value in header.items()
+            if isinstance(value, str | int | float)
+        }
 
     def _row(self, number: int, row: dict[str, object]) -> None:
         step = self._step(row)
@@ -306,9 +335,9 @@ class _Reading:
         return None if self.step is None else self.rows
 
     def settings(self) -> dict[str, Setting]:
-        """Return the texts that never change."""
+        """Return the settings of the first object, and the texts that never change."""
         points = self._before | self.columns.keys()
-        constants: dict[str, Setting] = {
+        constants = self.header | {
             key: next(iter(texts))
             for key, texts in self._texts.items()
             if len(texts) == 1 and key not in points
