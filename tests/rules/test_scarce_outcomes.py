@@ -174,6 +174,44 @@ def test_few_rows_of_pairs_are_told_by_the_order_of_their_margins(
     assert word(run) is verdict
 
 
+def held_out(losses, margins=None, accuracies=None):
+    columns = {"preference__eval_margin": margins, "preference__eval_accuracy": accuracies}
+    logged = {name: values for name, values in columns.items() if values is not None}
+    return pairs(np.linspace(0.6, 0.1, len(losses)), losses, {}, **logged)
+
+
+def test_margins_of_held_out_pairs_are_told_by_their_order_where_no_share_is_logged():
+    count = np.arange(15)
+    margins = 0.06 * count + 0.08 * (-1.0) ** count
+    falling = 0.5 - 0.006 * count + 0.008 * (-1.0) ** count
+    level = pairs(np.full(15, 0.5), falling, {}, preference__eval_margin=margins)
+    assert word(level) is Word.LEARNING
+    assert "eval margin rises over 15 evaluations: 0.08 to 0.92" in diagnose(level).verdict.why
+    rising = pairs(np.full(15, 0.5), falling[::-1], {}, preference__eval_margin=margins)
+    assert word(rising) is not Word.LEARNING
+
+
+@pytest.mark.parametrize(
+    ("count", "last", "verb"),
+    [
+        (7, 0.55, "falls"),
+        (7, 0.645, "does not rise"),
+        (15, 0.645, "does not improve"),
+        (15, 0.55, ""),
+    ],
+)
+def test_a_held_out_loss_that_rises_is_no_learning_whatever_the_training_loss(count, last, verb):
+    run = held_out(np.linspace(0.67, 1.05, count), accuracies=np.linspace(0.64, last, count))
+    verdict = diagnose(run).verdict
+    assert verdict.word is Word.STALLED
+    assert verb in verdict.why
+
+
+def test_a_held_out_loss_that_rises_while_more_pairs_are_ordered_rightly_is_left_to_others():
+    run = held_out(np.linspace(0.67, 1.05, 15), accuracies=np.linspace(0.64, 0.8, 15))
+    assert word(run) is Word.LEARNING
+
+
 def test_trap_few_rows_that_rise_at_once_are_not_flat():
     rows = np.concatenate([[-3.0, -3.2], np.linspace(0.3, -0.3, 10)])
     assert verdict_trend(grpo(rows)).state != "flat"

@@ -12,7 +12,7 @@ from derivations import (
     windows,
 )
 
-from rlvitals.rules import likely_outcome
+from rlvitals.rules import kinds, likely_outcome
 from rlvitals.rules.answers import prefer_evaluation
 from rlvitals.rules.curves import by_steps
 from rlvitals.rules.episode_window import episodes_per_point, window_points
@@ -75,6 +75,8 @@ def tenths(case: Case):
 
 def judged_outcome(case: Case):
     """Return the points of the outcome that the shape of a curve is judged by."""
+    if case.trace.profile in kinds.LANGUAGE:
+        return case.trace[case.finding.metric].finite()
     return outcome(prefer_evaluation(case.trace))[1]
 
 

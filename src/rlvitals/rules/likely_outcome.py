@@ -113,6 +113,8 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
         return "lost"
     if trend.stalls or holds or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
         return ""
+    if _loses_part(trace, likely):
+        return "lost"
     return "" if _is_learned_at_once(trace) else "flat"
 
 
@@ -143,9 +145,13 @@ def _has_excuse(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
     is_small = likely.best - likely.last < _least_loss(trace, name, series) or course.keeps(
         material
     )
+    return is_small or _explains_end(trace, name, series, trend)
+
+
+def _explains_end(trace: Trace, name: str, series: Series, trend: Standing) -> bool:
     full_step = first_full_step(trace, name, series)
     is_filling = trend.state != "falling" and series.steps[-1] < full_step
-    return is_small or is_filling or is_no_loss(trace, name, series, course)
+    return is_filling or is_no_loss(trace, name, series, course_of(series.values))
 
 
 def _least_loss(trace: Trace, name: str, series: Series) -> float:
@@ -156,12 +162,14 @@ def _least_loss(trace: Trace, name: str, series: Series) -> float:
     return max(material, slow_swing(trace, name, origin), 4 * error)
 
 
-def loses_part(trace: Trace, likely: LikelyOutcome) -> bool:
+def _loses_part(trace: Trace, likely: LikelyOutcome) -> bool:
     """Tell whether an outcome gained and then lost clearly, though half of the gain may be left."""
     picked = None if trace.profile in kinds.LANGUAGE else outcome(prefer_evaluation(trace))
     if picked is None or likely.lost <= max(likely.flat, likely.improved):
         return False
     min_loss = _least_loss(trace, *picked)
+    if _explains_end(trace, *picked, verdict_trend(trace)):
+        return False
     return min(likely.best - likely.first, likely.best - likely.last) >= min_loss
 
 

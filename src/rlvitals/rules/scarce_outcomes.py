@@ -34,8 +34,8 @@ GUESS_LOSS = math.log(2)  # of a model that prefers neither response, in nats
 
 
 def pair_trend(trace: Trace) -> Standing | None:
-    """Return the standing by the margin, few rows or the loss; None where none tells."""
-    return _margin_standing(trace) or _few_rows(trace) or _loss_trend(trace)
+    """Return the standing by the margin, the order of rows or the loss; None where none tells."""
+    return _margin_standing(trace) or _order_standing(trace) or _loss_trend(trace)
 
 
 def _margin_standing(trace: Trace) -> Standing | None:
@@ -56,26 +56,50 @@ def _margin_standing(trace: Trace) -> Standing | None:
     )
 
 
-def _few_rows(trace: Trace) -> Standing | None:
-    """Return the standing of too few rows for a trend, whose pairs part; else None.
+def _order_standing(trace: Trace) -> Standing | None:
+    """Return the standing of pairs by the order of their rows; None where it tells nothing.
 
-    Of evaluations, without them of training. By Kendall's test of the order of margins or of
-    losses, at 1 %, with more pairs ordered rightly than at first and a loss below its first: a
-    margin alone also grows where it is overfitted.
+    Of evaluations, without them of fewer rows of training than a trend needs. By Kendall's test at
+    1 %: more pairs are ordered rightly than at first, the margin rises or the loss falls in order,
+    and the loss ends below its first, as a margin alone also grows where it is overfitted. Without
+    a count of pairs margin and loss have to agree. A held-out loss that rises in order, while no
+    more pairs are ordered rightly, is that of a model that learns its training pairs by heart.
     """
-    is_evaluated = EVAL_MARGIN.name in trace
+    is_evaluated = EVAL_LOSS.name in trace
+    metrics = (EVAL_MARGIN, EVAL_ACCURACY, EVAL_LOSS) if is_evaluated else (MARGIN, ACCURACY, LOSS)
+    series = [trace.numbers(metric.name, 2) for metric in metrics]
+    margin, share, loss = (None if each is None else each.values for each in series)
+    if loss is None or (share is None and margin is None):
+        return None
+    if not is_evaluated and len(loss) >= MIN_OUTCOME_POINTS:
+        return None
+    parts = margin is not None and _rise_in_order(margin)
+    if share is None:
+        is_learned = parts and _rise_in_order(-loss)
+        name, levels = metrics[0].name, margin
+    else:
+        gain_of_pairs = float(share[-1] - share[0])
+        is_learned = gain_of_pairs > 0.02 and (parts or _rise_in_order(-loss))
+        name, levels = metrics[1].name, share
+    if levels is None:
+        return None
+    first, last, best = float(levels[0]), float(levels[-1]), float(levels.max())
     noun = "evaluations" if is_evaluated else "rows"
-    names = (EVAL_MARGIN, EVAL_ACCURACY, EVAL_LOSS) if is_evaluated else (MARGIN, ACCURACY, LOSS)
-    series = [trace.numbers(metric.name) for metric in names]
-    margin, share, loss = (s.values if s is not None and len(s) > 1 else None for s in series)
-    if margin is None or share is None or loss is None or len(margin) >= MIN_OUTCOME_POINTS:
+    reason = f"over {len(levels)} {noun}: {first:.4g} to {last:.4g}"
+    if is_learned and loss[-1] < loss[0]:
+        return Standing("rising", name, f"rises {reason}", first, last, best)
+    if not is_evaluated or share is None or gain_of_pairs > 0.02 or not _rise_in_order(loss):
         return None
-    more_pairs = share[-1] - share[0] > 0.02 and loss[-1] < loss[0]  # of the pairs
-    if not more_pairs or min(order_chance(margin), order_chance(-loss)) > 0.01:  # as said
-        return None
-    first, last, best = float(share[0]), float(share[-1]), float(share.max())
-    reason = f"rises over {len(share)} {noun}: {first:.4g} to {last:.4g}"
-    return Standing("rising", names[1].name, reason, first, last, best)
+    falls = gain_of_pairs < -0.05  # more than the error of some hundred pairs
+    reason = f"{'falls' if falls else 'does not rise'} {reason}, and the held-out loss rises"
+    return Standing("falling" if falls else "flat", name, reason, first, last, best)
+
+
+def _rise_in_order(values: Array) -> bool:
+    """Return True if values rise in an order that has a chance of 1 % at most without a trend."""
+    if len(values) < MIN_OUTCOME_POINTS:
+        return order_chance(values) <= 0.01
+    return order_errors(values) >= 2.33
 
 
 def _loss_trend(trace: Trace) -> Standing | None:

@@ -2,7 +2,7 @@
 
 `=== Iteration 3/100 ===`          `Step 3`                     `       Training step 3       `
 `mean_reward = 0.51`               `  reward: 0.51`             `│ env/all/reward │ 0.51 │`
-`kl_divergence: 0.002`             `  kl: 0.002`                `╰──────────────────────────╯`
+`kl_divergence: 0.002  # a remark` `  kl: 0.002`                `╰──────────────────────────╯`
 
 Many loops print so, and the tables and panels of `rich` look so. A block counts where two of its
 lines are pairs and one of these is a measure. Texts between heading and pairs are passed over. Keys
@@ -134,7 +134,7 @@ def _pair(text: str) -> Pair | None:
         r"(?:[ \t]*[:=│┃|][ \t]*|[ \t]{2,}|[ \t]?\.{2,}[ \t]?)"
         r"(?:np\.\w{1,10}\(|tensor\()?(?P<value>[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|nan|inf))\)?"
         r"(?P<percent> ?%)?(?: ?(?:s|ms|sec|seconds|GiB|GB|MB|MiB|tokens))?"
-        r"(?: ?\([^()]{1,40}\)| ?(?:±|\+/-) ?[\d.]{1,20})?",
+        r"(?: ?\([^()]{1,40}\)| ?(?:±|\+/-) ?[\d.]{1,20})?(?:[ \t]+(?:<-|←|#|//).{0,200})?",
         re.sub(r" ?\((?:last|past|over) [^()]{1,30}\)(?=\s*[:=])", "", text).strip(
             " \t│┃║|├└╰─•*>·-–"
         ),  # what tables and lists are drawn with

@@ -59,7 +59,7 @@ from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.gains import MIN_GAIN_POINTS, is_likely_flat
 from rlvitals.rules.going_on import liveness
-from rlvitals.rules.likely_outcome import likely_answer, likely_outcome, loses_part
+from rlvitals.rules.likely_outcome import likely_answer, likely_outcome
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -134,21 +134,16 @@ def _judge_by_shape(trace: Trace, trend: Standing) -> Finding | Undecided:
     if likely is None:
         return Undecided(trend.sentence, ("outcome/return",) if not trend.metric else ())
     levels = f"{likely.first:.4g} to {likely.last:.4g}, best {likely.best:.4g}"
-    limit = Bound(likely.first, "mean of its first sixth")
-    summary, onset = f"probably does not improve: {levels}", trace.first_step
-    if loses_part(trace, likely):
-        summary, onset = f"probably did not keep what it gained: {levels}", likely.best_step
-        limit = Bound(likely.best, "mean of this run's own best sixth")
     is_language = trace.profile in kinds.LANGUAGE
     hint = "evaluate on fixed prompts" if is_language else "--set env_id=... may tell"
     return Finding(
-        f"{label(likely.metric)} {summary}",
+        f"{label(likely.metric)} probably does not improve: {levels}",
         severity=Severity.NOTE,
         metric=likely.metric,
-        began=onset,
+        began=trace.first_step,
         ended=trace.last_step,
         observed=likely.last,
-        bound=limit,
+        bound=Bound(likely.first, "mean of its first sixth"),
         evidence=(likely.evidence,),
         counter=(f"no test proves it, and its level may be a good one: {hint}",),
     )
