@@ -49,7 +49,7 @@ class Progress:
     """Progress of a run, as read from its file."""
 
     status: str = ""  # "running", "completed", "failed", "stopped"; empty: unknown
-    step: int | None = None
+    step: int | None = None  # the last completed
     total_steps: int | None = None
     latest_checkpoint: str = ""  # a name in the run's folder
     started: float | None = None  # the first attempt, seconds since the epoch

@@ -25,8 +25,8 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
 class Judged:
     """What the rules said of one run whose state is known."""
 
-    family: str
-    healthy: bool
+    family: str  # of kinds of training: "on-policy control"
+    healthy: bool  # whether the run is known to be healthy
     said: Mapping[str, Severity | None]  # every rule that could judge; None where it was clear
     first: str = ""  # the rule of the first root cause; empty where nothing was found
     expects: tuple[str, ...] = ()  # the rules that should name its fault, where the log shows it
