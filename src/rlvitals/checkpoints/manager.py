@@ -233,7 +233,8 @@ class Checkpoints:
 
         Raises CannotResume, and renames nothing, if a file cannot be read (a read error is no
         damage), if no sealed checkpoint is intact and of this run, and with `require_resume` if
-        there is none. What a run's bucket has from another machine is fetched first.
+        there is none; UsageError with both `fresh` and `require_resume`. What a run's bucket has
+        from another machine is fetched first.
         """
         self._writer.wait()
         with manifests.read_errors(self.folder):
