@@ -1,5 +1,8 @@
 """The public API: what it exports, that it loads late, and that no module overwrites a function."""
 
+import dataclasses
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +55,41 @@ def test_what_other_trackers_have_is_told_where_it_is_here(name, instead):
     with pytest.raises(AttributeError, match=rf"'{name}': .*{instead}"):
         getattr(rlvitals, name)
     assert not hasattr(rlvitals, name)
+
+
+def public_calls():
+    """Each public function and method, by name, with the docstring that describes it.
+
+    A dataclass describes its fields where they are declared.
+    """
+    for name in [*rlvitals.__all__, *lab.__all__]:
+        item = getattr(rlvitals, name)
+        if inspect.isroutine(item):
+            yield name, item, item.__doc__
+        methods = inspect.getmembers(item, inspect.isroutine) if inspect.isclass(item) else ()
+        for method, call in methods:
+            if not (getattr(call, "__module__", None) or "").startswith("rlvitals."):
+                continue  # inherited from Python
+            if method == "__init__" and not dataclasses.is_dataclass(item):
+                yield f"{name}()", call, f"{item.__doc__}\n{call.__doc__}"
+            elif not method.startswith("_"):
+                yield f"{name}.{method}", call, call.__doc__
+
+
+def is_named(parameter, text):
+    entry = rf"^ *(\*{{0,2}}\w+, )*\*{{0,2}}{parameter}(, \*{{0,2}}\w+)* :"
+    return f"`{parameter}`" in text or re.search(entry, text, re.MULTILINE) is not None
+
+
+def test_docstrings_name_each_of_several_parameters():
+    calls = {name: (call, text) for name, call, text in public_calls()}
+    assert len(calls) > 100
+    missing = {}
+    for name, (call, text) in calls.items():
+        names = [p for p in inspect.signature(call).parameters if p[0] != "_" and p != "self"]
+        if len(names) > 1 and (gaps := [p for p in names if not is_named(p, text or "")]):
+            missing[name] = gaps
+    assert missing == {}
 
 
 def test_importing_the_package_loads_nothing_else():

@@ -46,15 +46,42 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
 ) -> Diagnosis:
     """Diagnose a run: a log, a run's folder, or a trace.
 
-    `settings`, `map` and `thresholds` are those of `--set`, `--map` and `--threshold`. `replay`
-    also judges the run as it grew, and adds warnings that were cleared. `live`: the run is still
-    training (True) or has ended (False); by default this follows from the log. `now`: time of the
-    judgement, as seconds since the epoch or an ISO 8601 date.
+    Arguments that are None default to `RLVITALS_*` and `rlvitals.toml`, as on the command line; for
+    a trace only the arguments count. The `trace` of the diagnosis of a run folder with 16 MiB or
+    more of rows holds the points that were judged; `rlvitals.trace` reads all of them.
 
-    Other arguments default to `RLVITALS_*` and `rlvitals.toml`, as on the command line; for a
-    trace only the arguments count. The `trace` of the diagnosis of a run folder with 16 MiB or more
-    of rows holds the points that were judged; `rlvitals.trace` reads all of them. Raises
-    UnreadableLog if the path cannot be read, UsageError for an invalid argument.
+    Parameters
+    ----------
+    run : path or Trace
+        A log, a run's folder, the address of a hosted run, or a trace.
+    profile : str, optional
+        Kind of training, one of `rlvitals.lab.Profile`: "grpo". Default: detected.
+    settings : mapping, optional
+        Settings of the run, as with `--set`: `{"target_kl": 0.02}`. They take precedence over the
+        log; a framework's own name of a setting is accepted.
+    map : mapping, optional
+        Metrics of logged keys, as with `--map`: `{"my/score": "outcome/return"}`.
+    only, ignore : sequence of str, optional
+        Names of the rules to use (default: all), and of those not to use.
+    thresholds : mapping, optional
+        Thresholds of rules, as with `--threshold`: `{"kl-spike.factor": 12.0}`.
+    replay : bool
+        Judge the run also as it grew, and list warnings that were taken back in `retracted`.
+    live : bool, optional
+        A run without a recorded end is still training (True) or has ended (False). Default: this
+        follows from the log.
+    now : float or str, optional
+        Time of the judgement, in seconds since the epoch or as an ISO 8601 date. Default: the
+        clock. Not used for a trace.
+
+    Raises
+    ------
+    UnreadableLog
+        If there is no log at the path, or it cannot be read.
+    UsageError
+        If an argument is invalid, there are several runs at the path, or `map` comes with a trace.
+    VitalsError
+        If a hosted run cannot be fetched.
     """
     notebook.register()
     if isinstance(run, Trace):
@@ -74,17 +101,21 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
 
 
 def summarise(run: Where) -> str:
-    """Return a summary of a run, as `rlvitals plot` writes it. Raises UnreadableLog."""
+    """Return a summary of the run at a path, as `rlvitals plot` writes it.
+
+    Raises UnreadableLog if the run cannot be read, UsageError if there are several.
+    """
     run_files, saved_progress = _find_run(run), progress.read(to_path(run))
     trained = None if saved_progress is None else saved_progress.trained
     return summaries.page([training_summary.summary(run_files.name, diagnose(run), trained)])
 
 
 def report(run: Where, path: Where = "report.html") -> Path:
-    """Write the HTML page of `rlvitals report RUN`; return its path.
+    """Write the HTML page of `rlvitals report` for the run at a path `run`; return `path`.
 
-    Raises UnreadableLog if the run cannot be read, OSError if the page cannot be written, and
-    UsageError for invalid settings.
+    Missing folders of `path` are created, and an existing file is replaced. Raises UnreadableLog if
+    the run cannot be read, UsageError for invalid settings or several runs, and OSError if the page
+    cannot be written.
     """
     from rlvitals.views.report import contents, html
     from rlvitals.views.report.run_subject import subject
@@ -109,9 +140,27 @@ def plot(
 ) -> tuple[Path, ...]:
     """Draw the pictures of `rlvitals plot` into files; return their paths.
 
-    `only`: names of pictures (default: all whose metrics are logged). `format`: "png", "svg",
-    "pdf", or "json" for the data. Raises UnreadableLog if the run cannot be read, UsageError for
-    an unknown name, VitalsError without matplotlib.
+    Parameters
+    ----------
+    run : path or Trace
+        A log, a run's folder, the address of a hosted run, or a trace.
+    folder : path
+        Folder of the pictures, created if missing.
+    only : sequence of str
+        Names of pictures. One whose metrics are not logged is left out. Default: all.
+    theme : {"light", "dark"}
+        Colours of the pictures.
+    format : {"png", "svg", "pdf", "json"}
+        Format of the files; "json" is the data of a picture.
+
+    Raises
+    ------
+    UnreadableLog
+        If there is no log at the path, or it cannot be read.
+    UsageError
+        If a name, theme or format is unknown, or the folder cannot be created.
+    VitalsError
+        If matplotlib is not installed, unless `format` is "json".
     """
     from rlvitals.views import figures
     from rlvitals.views.drawing import picture_folder
@@ -141,14 +190,36 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
     short_fails: bool = False,
     live: bool | None = None,
 ) -> Comparison:
-    """Compare groups of runs: paths of runs, folders of runs, or traces.
+    """Compare groups of runs with the first group.
 
-    Runs with equal settings except the seed form a group; `by` lists the settings to group by.
-    `level` is in the unit of the metric. `at` is "last", "best" or "mean of last N %". `axis` is
-    "steps", "episodes", "tokens" or "time". If a run ends before the others, all are cut there;
-    with `short_fails` it counts as failed. `live` is that of `diagnose`.
+    A run that ends before the others of its task cuts all of them there.
 
-    Raises UnreadableLog if a path cannot be read, UsageError for an invalid argument.
+    Parameters
+    ----------
+    *runs : path or Trace
+        A run, a folder of runs, the address of hosted runs, or a trace.
+    by : sequence of str
+        Settings to group by; "path" is the path in `runs`. Default: all but the seed.
+    metric : str
+        Metric, or the last part of its name: "return". Default: the outcome that most runs log.
+    at : str
+        Part of a run that its score is taken from: "last", "best" or "mean of last N %".
+    axis : {"steps", "samples", "episodes", "tokens", "time"}
+        Axis on which the runs are aligned.
+    level : float, optional
+        Value of the metric, in its unit, to which the time is measured. Default: 90 % of the way
+        from chance, or from the start of the runs, to the score of the first group.
+    short_fails : bool
+        A run that ends before the others counts as failed and cuts none.
+    live : bool, optional
+        As in `diagnose`.
+
+    Raises
+    ------
+    UnreadableLog
+        If a path cannot be read.
+    UsageError
+        If there is no run, an argument is invalid, no run logs the metric, or a run lacks the axis.
     """
     members: list[Member] = []
     seen_runs: set[tuple[Path, str]] = set()
@@ -181,9 +252,23 @@ def trace(
     map: Mapping[str, str] | None = None,  # noqa: A002 - as the command line calls it
     live: bool | None = None,
 ) -> Trace:
-    """Read one run with canonical metric names; the arguments are those of `diagnose`.
+    """Read one run with canonical metric names.
 
-    Raises UnreadableLog if the path cannot be read, UsageError for an invalid argument.
+    Parameters
+    ----------
+    path : path
+        A log, a run's folder, or the address of a hosted run.
+    profile, settings, map, live : optional
+        As in `diagnose`.
+
+    Raises
+    ------
+    UnreadableLog
+        If there is no log at the path, or it cannot be read.
+    UsageError
+        If an argument is invalid, or there are several runs at the path.
+    VitalsError
+        If a hosted run cannot be fetched.
     """
     notebook.register()
     chosen_options = _load_options(path, profile, settings, map, live=live)
@@ -191,7 +276,10 @@ def trace(
 
 
 def runs(path: Where) -> tuple[Trace, ...]:
-    """Read every run below a folder. Raises UnreadableLog if one of them cannot be read."""
+    """Read every run below a folder, or of a hosted project.
+
+    Raises UnreadableLog if there is none, or one of them cannot be read.
+    """
     given_options = load.run_overrides(_load_options(path))
     return tuple(load.load(run, given_options) for run in load.runs(to_path(path)))
 
@@ -217,7 +305,7 @@ def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of o
 def read(path: Where) -> tuple[Log, ...]:
     """Read one run's files with their original names; one log for each program that wrote them.
 
-    Raises UnreadableLog if the path cannot be read.
+    Raises UnreadableLog if none of the files can be read, UsageError if there are several runs.
     """
     return sources.read(_find_run(path))
 

@@ -10,7 +10,19 @@ OptionT = TypeVar("OptionT")
 
 
 def option(default: OptionT, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> OptionT:
-    """Declare one option: its default gives its type, `item` names one of a list, or a number."""
+    """Declare one option as a field of a dataclass: its default gives its type.
+
+    Parameters
+    ----------
+    default : bool, int, float, str or tuple of str
+        The default.
+    doc : str
+        Description, for the help and the manual.
+    choices : tuple of str
+        The allowed values. Default: any of its type.
+    item : str
+        Placeholder of a value, such as "FOLDER"; of a list, of one of its values.
+    """
     metadata = {"doc": doc, "choices": choices, "item": item}
     return field(default=default, metadata=metadata)
 

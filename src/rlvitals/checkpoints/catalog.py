@@ -25,7 +25,7 @@ class Checkpoint:
     """One sealed checkpoint."""
 
     folder: Path
-    manifest: Manifest
+    manifest: Manifest  # its step, metrics, files with their hashes
 
     @property
     def step(self) -> int:

@@ -32,14 +32,15 @@ Health = Callable[[int], str]  # the diagnosis at a step: "healthy", or what is 
 class Checkpoints:
     """The checkpoints of a run: a folder is either complete and sealed, or absent.
 
-    `folder_or_run`: the run's folder, or a run. `every`: steps between saves. Retained are the
-    `keep` newest, the best by `keep_best` (a metric's name, or `Best`), the first at or after each
-    multiple of `keep_every`, the pinned, and with `keep_healthy` the last whose `health(step)` was
-    "healthy". `holds`: file name patterns that each checkpoint must match. `background`:
-    `save_state` only copies, and a thread writes. `together`: every process of the training creates
-    this object and calls its methods at the same steps; each writes its part of one checkpoint and
-    waits at most `patience` seconds for the others. `tell` receives each message for the user
-    (default: standard error). Raises UsageError for invalid numbers.
+    `folder_or_run`: a run, or its folder; for a folder, `settings` and `world_size` (processes) are
+    the training's. `every`: steps between saves. Retained are the `keep` newest, the best by
+    `keep_best` (a metric's name, or `Best`), the first at or after each multiple of `keep_every`
+    steps, the pinned, and with `keep_healthy` the last whose step `health` called "healthy".
+    `holds`: file name patterns that each checkpoint must match. `background`: `save_state` only
+    copies, and a thread writes. `together`: every process of the training creates this object and
+    calls its methods at the same steps; each writes its part of one checkpoint and waits at most
+    `patience` seconds for the others. `tell` receives each message for the user (default: standard
+    error). Raises UsageError for invalid numbers or an unusable folder.
     """
 
     _catalog_type: type[Catalog] = Catalog  # how it looks at what lies in the folder
@@ -123,9 +124,10 @@ class Checkpoints:
         pinned: bool = False,
         facts: Mapping[str, object] | None = None,
     ) -> Iterator[Path]:
-        """Yield a folder to write a step's state into; seal it when the block ends.
+        """Yield a folder to write the state of `step` into; seal it when the block ends.
 
-        If the block raises, the folder is removed. A full disk is reported and does not raise:
+        `metrics` are numbers by name, `facts` more fields of the manifest; `pinned` retains it. If
+        the block raises, the folder is removed. A full disk is reported and raises nothing:
         training continues, and older checkpoints stay as they were. Several processes get the same
         folder, and each writes files of its own names.
         """
@@ -142,9 +144,10 @@ class Checkpoints:
         pinned: bool = False,
         facts: Mapping[str, object] | None = None,
     ) -> None:
-        """Save the state of a program; with `background`, return as soon as it is copied.
+        """Save the `state` of a program; with `background`, return as soon as it is copied.
 
-        Waits for a checkpoint that is still being written, and raises its error here.
+        `step`, `metrics`, `pinned` and `facts` are as in `save`. Waits for a checkpoint that is
+        still being written, and raises its error here.
         """
         manifest = self._draft_manifest(step, metrics, facts, pinned=pinned)
         copy = state.copy(self._buffers)
@@ -230,7 +233,8 @@ class Checkpoints:
 
         Raises CannotResume, and renames nothing, if a file cannot be read (a read error is no
         damage), if no sealed checkpoint is intact and of this run, and with `require_resume` if
-        there is none. What a run's bucket has from another machine is fetched first.
+        there is none; UsageError with both `fresh` and `require_resume`. What a run's bucket has
+        from another machine is fetched first.
         """
         self._writer.wait()
         with manifests.read_errors(self.folder):
@@ -248,7 +252,7 @@ class Checkpoints:
     def restore_state(
         self, state: State, *, fresh: bool = False, require_resume: bool = False
     ) -> Resumed | None:
-        """Load what `save_state` saved, as `restore` does.
+        """Load what `save_state` saved into `state`; `fresh`, `require_resume`: as in `restore`.
 
         A process that is new since the save gets another's state, without its random streams.
         """

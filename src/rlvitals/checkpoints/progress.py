@@ -49,7 +49,7 @@ class Progress:
     """Progress of a run, as read from its file."""
 
     status: str = ""  # "running", "completed", "failed", "stopped"; empty: unknown
-    step: int | None = None
+    step: int | None = None  # the last completed
     total_steps: int | None = None
     latest_checkpoint: str = ""  # a name in the run's folder
     started: float | None = None  # the first attempt, seconds since the epoch
@@ -96,10 +96,19 @@ def read(folder: str | PathLike[str]) -> Progress | None:
 class Keeper:
     """Writer of `training_progress.json` in a run's folder.
 
-    `total_steps`: last step of the run, if known. `facts` are stored too: `config_file=`,
-    `total_requests=`, `chunk_size=`, `total_chunks=` ... A path is stored by its name, so that a
-    run can be moved. No exception reaches the training loop: a failed write is reported once.
-    `tell` receives each message for the user (default: standard error).
+    No exception reaches the training loop: a failed write is reported once.
+
+    Parameters
+    ----------
+    folder : path
+        The run's folder, created if missing.
+    total_steps : int, optional
+        Last step of the run, if known.
+    tell : callable, optional
+        Receives each message for the user, a str. Default: standard error.
+    **facts : object
+        Further fields of the file: `config_file`, `total_requests`, `chunk_size`, `total_chunks`. A
+        path is stored by its name, so that a run can be moved.
     """
 
     def __init__(
@@ -130,7 +139,11 @@ class Keeper:
     def update(
         self, step: int, latest_checkpoint: str | PathLike[str] | None = None, **facts: object
     ) -> None:
-        """Record a completed step. The first call of a process gives the step it continues from."""
+        """Record a completed step. The first call of a process gives the step it continues from.
+
+        `latest_checkpoint` is its path or name, `facts` are fields as in `Keeper`. A `step` alone
+        is written at most every 2 seconds.
+        """
         self._count()
         self._attempt.setdefault("first_step", int(step))
         self._attempt["last_step"] = self._pending["step"] = int(step)
@@ -156,7 +169,11 @@ class Keeper:
         checkpoint: str | PathLike[str] | None = None,
         log_file: str | PathLike[str] | None = None,
     ) -> None:
-        """Record the status of a chunk; a chunk that is recorded twice counts once."""
+        """Record the status of chunk `number`; a chunk that is recorded twice counts once.
+
+        The `requests` of a chunk whose `status` is "completed" count as done. `checkpoint` and
+        `log_file` are paths.
+        """
         self._count()
         row: dict[str, object] = {"chunk_id": int(number), "status": str(status)}
         fields = {"requests": requests, "checkpoint": checkpoint, "log_file": log_file}
@@ -165,7 +182,10 @@ class Keeper:
         self._write(row)
 
     def finish(self, status: str = COMPLETED, error_message: str = "") -> None:
-        """Record the end of the run: "completed", "failed" or "stopped". Raises UsageError."""
+        """Record the end of the run, with an `error_message` if there is one.
+
+        Raises UsageError if `status` is not "completed", "failed" or "stopped".
+        """
         if status not in STATUSES[1:]:
             raise UsageError(f"a run cannot end as {status!r}", hint=f"{', '.join(STATUSES[1:])}")
         if self._content.get("status") == status and self._content.get("end_time"):

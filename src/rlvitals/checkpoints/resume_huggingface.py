@@ -32,17 +32,34 @@ def resume_from(
 
         trainer.train(resume_from_checkpoint=rlvitals.resume_from(args))
 
-    `where`: TrainingArguments, a trainer, or the output folder. Each checkpoint is verified bit for
-    bit, the newest first; a damaged one is renamed to `checkpoint-150.corrupt`, and the next older
-    one is used. The choice and its exactness are reported to `tell` (default: standard error). With
-    several processes all of them must call this, and get the same answer. `check` is called, on the
-    first process, with the checkpoint before it is reported: a VitalsError that it raises is raised
-    on all of them. `fresh` starts at step 0: every checkpoint is renamed to
-    `checkpoint-150.before-fresh`.
+    Each checkpoint is verified bit for bit, the newest first; a damaged one is renamed to
+    `checkpoint-150.corrupt`, and the next older one is used. With several processes all of them
+    must call this, and get the same answer.
 
-    Raises CannotResume, and renames nothing, if a file cannot be read, if no sealed checkpoint can
-    be resumed from, and with `require_resume` if there is none; UsageError if complete checkpoints
-    exist that were never sealed: a fresh start would overwrite them.
+    Parameters
+    ----------
+    where : TrainingArguments, trainer or path
+        The output folder, or what names it. A path is refused if several processes train.
+    tell : callable, optional
+        Receives each message for the user, a str: the choice and its exactness. Default: standard
+        error.
+    check : callable, optional
+        Called on the first process with the folder of the checkpoint, before it is reported. A
+        VitalsError that it raises is raised on all processes; a tuple of sentences that it returns
+        states why the training does not continue bit for bit.
+    fresh : bool
+        Start at step 0: every checkpoint is renamed to `checkpoint-150.before-fresh`.
+    require_resume : bool
+        Raise CannotResume instead of starting at step 0.
+
+    Raises
+    ------
+    CannotResume
+        If a file cannot be read, if no sealed checkpoint can be resumed from, and with
+        `require_resume` if there is none. Nothing is renamed.
+    UsageError
+        If complete checkpoints exist that were never sealed (a fresh start would overwrite them),
+        if `where` names no folder, or if both `fresh` and `require_resume` are True.
     """
     begin = partial(
         _find_checkpoint, tell=tell, check=check, fresh=fresh, require_resume=require_resume

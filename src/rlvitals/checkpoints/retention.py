@@ -11,7 +11,15 @@ from rlvitals.startup.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The metric that ranks checkpoints, and its direction."""
+    """The metric that ranks checkpoints, and its direction.
+
+    Attributes
+    ----------
+    metric : str
+        A name in the `metrics` of a save.
+    better : {"max", "min"}
+        Whether the highest or the lowest value is the best.
+    """
 
     metric: str
     better: Literal["max", "min"] = "max"

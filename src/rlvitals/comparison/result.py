@@ -83,13 +83,13 @@ class Against:
 class Comparison:
     """The complete result of a comparison."""
 
-    sentence: str
-    metric: str
-    at: str
-    axis: str
+    sentence: str  # the answer
+    metric: str  # canonical name
+    at: str  # "last", "best" or "mean of last N %"
+    axis: str  # "steps", "samples", "episodes", "tokens" or "time"
     tasks: tuple[Task, ...]
-    groups: tuple[Group, ...]
-    against: tuple[Against, ...]
+    groups: tuple[Group, ...]  # the reference first
+    against: tuple[Against, ...]  # each other group with the reference
     levels: tuple[float, ...]  # of the performance profile
     notes: tuple[str, ...] = ()
 

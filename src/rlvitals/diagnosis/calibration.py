@@ -25,8 +25,8 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
 class Judged:
     """What the rules said of one run whose state is known."""
 
-    family: str
-    healthy: bool
+    family: str  # of kinds of training: "on-policy control"
+    healthy: bool  # whether the run is known to be healthy
     said: Mapping[str, Severity | None]  # every rule that could judge; None where it was clear
     first: str = ""  # the rule of the first root cause; empty where nothing was found
     expects: tuple[str, ...] = ()  # the rules that should name its fault, where the log shows it
@@ -42,7 +42,23 @@ def reduce_diagnosis(
     framework: str = "",
     task: str = "",
 ) -> Judged:
-    """Reduce a diagnosis to what is counted. A severity is what the check said, held or not."""
+    """Reduce a diagnosis to what is counted.
+
+    The severity of a rule is that of its check, also if the finding was held at a note.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of a run whose state is known.
+    healthy : bool
+        Whether the run is healthy.
+    expects : iterable of str
+        Names of the rules that should name its fault.
+    framework : str
+        Framework that recorded the run. Default: unknown.
+    task : str
+        Task of the run. Default: unknown.
+    """
     severities: dict[str, Severity | None] = {rule.name: None for rule in diagnosis.clear}
     severities |= {case.rule.name: case.said for case in diagnosis.every}
     first = diagnosis.cases[0].rule.name if diagnosis.cases else ""

@@ -14,8 +14,8 @@ HOUR_SECONDS = 3600.0
 class Spent:
     """Steps, and what they took; None where that is not known."""
 
-    steps: int
-    hours: float | None = None
+    steps: int  # of the run
+    hours: float | None = None  # wall time
     money: float | None = None  # in the currency of the price
 
 

@@ -29,10 +29,10 @@ class Unlock:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Absence of data, said aloud."""
+    """How many rules could judge a run, and the metrics and settings that they lack."""
 
-    judged: int
-    asked: int
+    judged: int  # rules that could judge
+    asked: int  # rules that apply to the run
     wanted: tuple[Wanted, ...]  # metrics, the most useful first
     wanted_settings: tuple[Wanted, ...]
     unknown_settings: tuple[str, ...]  # without which a run can be neither judged nor repeated

@@ -27,12 +27,12 @@ BOUND_METRICS = (  # forecast to the limit of the rule
 class Forecast:
     """The step at which a metric will reach a level, if it goes on as it has of late."""
 
-    metric: str
-    level: float
+    metric: str  # canonical name
+    level: float  # in the unit of the metric
     what: str  # what the level is: "5 % of its start"
     at: int  # step
-    low: int  # 90 % interval
-    high: int
+    low: int  # step: the lower end of the 90 % interval
+    high: int  # step: its upper end
 
     @property
     def sentence(self) -> str:

@@ -26,11 +26,29 @@ def ray_map(
 ) -> Iterator[Result]:
     """Yield the results of a function in the order of its arguments, computed on a Ray cluster.
 
-    `address` is that of the cluster; "" takes `RAY_ADDRESS`, or starts one on this machine. The
-    workers see the files under the same paths and have the same packages. A task is tried again
+    The workers see the files under the same paths and have the same packages. A task is tried again
     where its worker or machine dies. What still fails is computed here, and what a worker cannot
-    see: `path_of` is what an argument names. Raises UsageError without Ray or a cluster at the
-    address, and what the function raises.
+    see.
+
+    Parameters
+    ----------
+    function : callable
+        Called with one argument; it and its results are sent between processes.
+    arguments : sequence
+        One for each call.
+    address : str
+        Address of the cluster. Default: `RAY_ADDRESS`, or a cluster on this machine.
+    path_of : callable
+        Returns the path that an argument names, which a worker must see.
+    chunk : int
+        Number of arguments per task.
+
+    Raises
+    ------
+    UsageError
+        If Ray is not installed, or there is no cluster at the address.
+    Exception
+        What the function raises.
     """
     try:
         import ray  # noqa: PLC0415 - optional, and slow to import

@@ -35,7 +35,7 @@ class Knob:
 
     setting: str  # canonical
     framework: str = ""  # its title; empty where the framework or its name for this is not known
-    key: str = ""
+    key: str = ""  # the framework's name of the setting
     value: Setting | None = None  # the run's own, where it is known: as set, where it changes
     now: float | None = None  # of one that changes in the run
     highest: bool = False  # `value` is the highest logged: what it was set to is not known

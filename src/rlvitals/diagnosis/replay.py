@@ -70,9 +70,20 @@ def retractions(courses: Sequence[Course]) -> tuple[Retraction, ...]:
 
 
 def prefixes(trace: Trace, parts: int = REPLAY_PARTS) -> tuple[Trace, ...]:
-    """Return the run as it stood after each of `parts` equal shares of it, as a watcher met it.
+    """Return the run as it stood after each of several equal shares of it, as a watcher met it.
 
-    On all but the last, the whole, the log grew just now: its budget is not known, nor its end.
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    parts : int
+        Number of shares.
+
+    Returns
+    -------
+    tuple of Trace
+        At most `parts` prefixes, the whole run last. On the others the log grew just now: neither
+        the budget nor the end of the run is known.
     """
     first, last = trace.first_step, trace.last_step
     ends = sorted({first + round((last - first) * index / parts) for index in range(1, parts)})

@@ -30,10 +30,10 @@ class Case:
 
     rule: Rule
     finding: Finding
-    symptoms: tuple["Case", ...] = ()
+    symptoms: tuple["Case", ...] = ()  # the findings it explains
     alternatives: tuple[Alternative, ...] = ()  # the likeliest first
     waste: Waste | None = None  # of a root case that costs something and still goes on
-    forecast: Forecast | None = None
+    forecast: Forecast | None = None  # where it leads if it goes on
     knobs: tuple[Knob, ...] = ()  # the settings that its remedies name, as the framework has them
     rate: Rate | None = None  # how often the rule rings on healthy runs of this family
     said: Severity | None = None  # what the rule said, where it is held at a note for now

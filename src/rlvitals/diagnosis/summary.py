@@ -52,9 +52,9 @@ UNUSUAL_SENTENCES: Mapping[Profile, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One of the five, and whether it is good news."""
+    """One sentence of the summary, and whether it is good news."""
 
-    topic: str
+    topic: str  # "reward", "KL", "entropy", "clipping", "critic" or "preflight"
     text: str
     sign: Sign
 

@@ -22,8 +22,19 @@ if TYPE_CHECKING:
 class SummaryWriter:
     """Records numbers, texts and histograms with the interface of torch's `SummaryWriter`.
 
-    A tag that is logged without a step has its own counter: 0, 1, 2, ... Other content (figures,
-    images, graphs) is not recorded, which is noted once for each kind.
+    A tag that is logged without `global_step` has its own counter: 0, 1, 2, ... Other content
+    (figures, images, graphs) is not recorded, which is noted once for each kind.
+
+    Parameters
+    ----------
+    log_dir : path, optional
+        The run folder. Default: `runs/<date>_<time>_<host><comment>`.
+    comment : str
+        End of the default folder's name.
+    *args, **kwargs : object
+        Torch's arguments on event files: they have no effect, and others are noted in the run.
+    run : Run, optional
+        An open run to record into, instead of a new one in `log_dir`.
     """
 
     def __init__(
@@ -34,7 +45,7 @@ class SummaryWriter:
         run: "Run | None" = None,
         **kwargs: object,
     ) -> None:
-        """Record into the run folder `log_dir`, or into an open `run`."""
+        """Start the run, if none is given."""
         if log_dir is None:
             start_time = datetime.now().astimezone().strftime("%b%d_%H-%M-%S")
             log_dir = Path("runs") / f"{start_time}_{socket.gethostname()}{comment}"
@@ -55,7 +66,19 @@ class SummaryWriter:
         *_: object,
         **__: object,
     ) -> None:
-        """Record a number."""
+        """Record a number.
+
+        Parameters
+        ----------
+        tag : str
+            Name of the metric.
+        scalar_value : float, array or tensor
+            A single number.
+        global_step : int, optional
+            Step of the row.
+        walltime : float, optional
+            Time in seconds since the epoch. Default: now.
+        """
         step = self._step(tag, global_step)
         if walltime is None:  # the short way of a run: half the time
             self.run.log(step, {tag: scalar_value})
@@ -69,7 +92,19 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Record several numbers, as `main_tag/tag`."""
+        """Record several numbers in one row.
+
+        Parameters
+        ----------
+        main_tag : str
+            First part of the names `main_tag/tag`.
+        tag_scalar_dict : mapping of str to float
+            The numbers by tag.
+        global_step : int, optional
+            Step of the row.
+        walltime : float, optional
+            Time in seconds since the epoch. Default: now.
+        """
         values = {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
         self.run.log(self._step(main_tag, global_step), values, time=walltime)
 
@@ -81,7 +116,17 @@ class SummaryWriter:
         *_: object,
         **__: object,
     ) -> None:
-        """Record the distribution of some values; torch's choice of bins is not followed."""
+        """Record the distribution of some values; torch's choice of bins is not followed.
+
+        Parameters
+        ----------
+        tag : str
+            Name of the histogram.
+        values : array_like or tensor
+            Numbers of any shape.
+        global_step : int, optional
+            Step of the histogram.
+        """
         self.run.log_histogram(self._step(tag, global_step), tag, values)
 
     def add_histogram_raw(
@@ -98,7 +143,21 @@ class SummaryWriter:
         *_: object,
         **__: object,
     ) -> None:
-        """Record a histogram from its bucket counts."""
+        """Record a histogram from its bucket counts.
+
+        Parameters
+        ----------
+        tag : str
+            Name of the histogram.
+        min, max, num, sum, sum_squares : object
+            Not used.
+        bucket_limits : sequence of float
+            Upper limits of the buckets, [n], ascending; the first bucket begins at -inf.
+        bucket_counts : sequence of float
+            Number of values in each bucket, [n].
+        global_step : int, optional
+            Step of the histogram.
+        """
         edges = [float("-inf"), *map(float, bucket_limits)]
         step = self._step(tag, global_step)
         self.run.log_histogram(step, tag, edges=edges, counts=list(bucket_counts))
@@ -106,7 +165,18 @@ class SummaryWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, *_: object, **__: object
     ) -> None:
-        """Record a text; a table of hyperparameters is also added to the settings."""
+        """Record a text; a text that consists of hyperparameters is also added to the settings.
+
+        Parameters
+        ----------
+        tag : str
+            Name of the text.
+        text_string : str
+            The text. Hyperparameters are a Markdown table of parameters and values, an
+            `argparse.Namespace`, or the arguments of transformers as JSON.
+        global_step : int, optional
+            Step of the text.
+        """
         from rlvitals.readers.event_files.texts import settings_in  # noqa: PLC0415 - texts are few
 
         self.run.log_text(self._step(tag, global_step), tag, text_string)
@@ -120,7 +190,15 @@ class SummaryWriter:
         *_: object,
         **__: object,
     ) -> None:
-        """Record settings and the metrics of the run."""
+        """Record settings and the metrics of the run.
+
+        Parameters
+        ----------
+        hparam_dict : mapping
+            Settings by name.
+        metric_dict : mapping of str to float
+            Metrics by name: one row, whose step counts the calls with metrics from 0.
+        """
         self.run.update_settings(dict(hparam_dict))
         if metric_dict:
             self.run.log(self._step("hparams", None), dict(metric_dict))

@@ -40,7 +40,7 @@ class Interval:
 class Rate:
     """One rule on the measured runs of one family."""
 
-    family: str
+    family: str  # of kinds of training: "on-policy control"
     healthy: int  # healthy runs that the rule could judge
     rang: int = 0  # of these, with a warning or an error: all of them false alarms
     errors: int = 0  # of these, with an error

@@ -19,10 +19,22 @@ class Ema:
 
     After n values it is sum_i alpha (1 - alpha)^(n - i) x_i / (1 - (1 - alpha)^n): the zero it
     starts from has no weight (Kingma and Ba, 2015, section 3). NaN and None leave it as it is.
+
+    Parameters
+    ----------
+    name : str
+        The average is logged as `<name>_ema`.
+    alpha : float
+        Weight of a new value, above 0 and at most 1.
+
+    Raises
+    ------
+    UsageError
+        If `alpha` is out of range.
     """
 
     def __init__(self, name: str, alpha: float = 0.05) -> None:
-        """Average what is logged as `<name>_ema`. Raises UsageError for an alpha not in (0, 1]."""
+        """Begin without a value."""
         if not 0 < alpha <= 1:
             raise UsageError(f"alpha cannot be {alpha}", hint="a share: 0 < alpha <= 1")
         self.name, self.alpha = name, alpha
@@ -74,7 +86,17 @@ class _Totals:
 
 
 class SpeedMeter:
-    """Counts the work of a loop and reports its speeds over the last `window` seconds."""
+    """Counts the work of a loop and reports its speeds over the last seconds.
+
+    Parameters
+    ----------
+    window : float
+        Length of the period that `read` reports on, in seconds.
+    run : Run, optional
+        A run whose recording time is reported as a share of the time.
+    clock : callable
+        Returns the time in seconds; takes no arguments.
+    """
 
     def __init__(
         self,
@@ -83,7 +105,7 @@ class SpeedMeter:
         run: Recorder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Begin to count; with a `run`, report the share of time that recording takes as well."""
+        """Begin to count."""
         self.window = window
         self._run, self._clock = run, clock
         self._now = _Totals(time=clock())
@@ -120,7 +142,17 @@ class SpeedMeter:
             self._now.learning += self._clock() - start
 
     def read(self) -> dict[str, float]:
-        """Return speeds per second and shares of the time; what was never counted is left out."""
+        """Return the speeds and shares of the last `window` seconds.
+
+        Returns
+        -------
+        dict of str to float
+            `throughput/steps_per_second`, `updates_per_second` and `episodes_per_second`,
+            `throughput/collect_share` and `learn_share` of the time (0 to 1),
+            `throughput/sampler_rate` (steps per second of collecting), and with a run
+            `throughput/recorder_share`. What was never counted is left out; empty if no time has
+            passed.
+        """
         totals = self._now
         totals.time = self._clock()
         if self._run is not None:
@@ -162,8 +194,26 @@ def reward_parts(
 ) -> dict[str, float]:
     """Return a reward's parts as metrics, with their sum.
 
-    Raises UsageError where `total` is given and differs from the sum by more than `tolerance` of
-    the largest of them: a part is missing, counted twice, or of another sign.
+    Parameters
+    ----------
+    parts : mapping of str to float
+        The parts by name, with the signs and weights that they have in the total.
+    total : float, optional
+        The reward that the loop uses. Default: the sum of the parts.
+    tolerance : float
+        Allowed difference of `total` from the sum, as a share of the largest absolute value of the
+        parts, the total and 1.
+
+    Returns
+    -------
+    dict of str to float
+        `reward/component/<name>` of each part, and `outcome/reward`, the total.
+
+    Raises
+    ------
+    UsageError
+        If `total` differs from the sum of finite parts by more: a part is missing, counted twice,
+        or of another sign.
     """
     numbers = {name: float(value) for name, value in parts.items()}
     sum_of_parts = (
@@ -185,10 +235,28 @@ def reward_parts(
 def action_shares(
     actions: ArrayLike, count: int | None = None, *, names: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Count discrete actions of any shape: the count and share of each, the largest share.
+    """Count discrete actions: the count and share of each, the largest share.
 
-    `count` is the number of actions: those never chosen are reported as 0. `names` gives
-    their names. Raises UsageError where an action is not an integer of at least 0.
+    Parameters
+    ----------
+    actions : array_like of int
+        Actions from 0 on, of any shape.
+    count : int, optional
+        Number of actions: those never chosen are reported as 0. Default: the highest action and the
+        `names` decide.
+    names : sequence of str
+        Names of the actions, by number. An action without one has its number as name.
+
+    Returns
+    -------
+    dict of str to float
+        `policy/action_count/<name>`, `policy/action_share/<name>` (0 to 1) and
+        `policy/action_share_max`.
+
+    Raises
+    ------
+    UsageError
+        If an action is not a whole number of at least 0.
     """
     counts = _count_actions(actions, max(count or 0, len(names)))
     total = max(int(counts.sum()), 1)
@@ -204,7 +272,27 @@ def action_shares(
 def action_histogram(
     actions: ArrayLike, count: int | None = None
 ) -> tuple[list[float], list[float]]:
-    """Return `edges` [n + 1] and `counts` [n] of discrete actions, for `run.log_histogram`."""
+    """Count discrete actions for `run.log_histogram`.
+
+    Parameters
+    ----------
+    actions : array_like of int
+        Actions from 0 on, of any shape.
+    count : int, optional
+        Number of actions: those never chosen are counted as 0. Default: the highest action decides.
+
+    Returns
+    -------
+    edges : list of float
+        Edges of the bins, [n + 1]: action i lies between i - 0.5 and i + 0.5.
+    counts : list of float
+        How often each action was chosen, [n].
+
+    Raises
+    ------
+    UsageError
+        If an action is not a whole number of at least 0.
+    """
     counts = _count_actions(actions, count or 0)
     return [i - 0.5 for i in range(len(counts) + 1)], [float(n) for n in counts]
 

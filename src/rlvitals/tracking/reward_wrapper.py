@@ -27,10 +27,33 @@ def observe(
 ) -> Callable[CallParams, ResultT]:
     """Wrap a reward function to record its results; its behaviour does not change.
 
-    The function may return a number, a batch of numbers and None, a dict of parts, or a total and
-    such a dict. The wrapper records mean and standard deviation of each part, the shares of None
-    and NaN, seconds per call, calls and exceptions. `run` defaults to the run started last. `step`
-    returns the step (default: the last step that the run logged).
+    Parameters
+    ----------
+    fn : callable
+        A function or coroutine function. It may return a number, a batch (list, tuple, array or
+        tensor of any shape) of numbers and None, a dict of parts, or a tuple of a total and such a
+        dict.
+    run : Run, optional
+        The run that records. Default: at each call, the run of this process that was started last
+        and is not finished; without one nothing is recorded.
+    name : str
+        Name in the recorded keys. Default: `fn.__name__`.
+    step : callable, optional
+        Returns the step of a row; takes no arguments. Default: the last step that the run logged.
+
+    Returns
+    -------
+    callable
+        A function with the arguments, results and exceptions of `fn`. Errors of the recording are
+        noted in the run.
+
+    Notes
+    -----
+    A row has `reward/component/<part>` (mean) and `reward/component_std/<part>` (standard
+    deviation) over the finite values of a part since the last row, and
+    `observed/<part>/not_finite`, the number of its NaN and infinite values. `observed/<name>/` has
+    `none_share` (0 to 1), `seconds` (mean per call), and the totals `calls` and `exceptions`. Each
+    batch and each exception is a row; other calls write at most one row per second.
     """
     calls = _CallStats(name or getattr(fn, "__name__", type(fn).__name__), run, step)
 

@@ -45,10 +45,12 @@ class Run(TrackerNames):
     """Records one process of one run. Its calls do not raise and do not block.
 
     Only a `durable` run blocks, until the operating system has the row (about 10 microseconds).
-
     Problems (a full disk, a value that is not a number, a failing sink) are counted and noted in
     the run. With `strict`, an invalid call raises at once. Invalid arguments of `note`,
     `requests`, `at_finish`, `flush` and `finish` always raise TypeError.
+
+    `rlvitals.start()` sets `opening` (folder and attempt), `pump` (writer thread), `world_size`
+    (processes), `settings`, and `rollout_bytes` (limit of the rollouts on the disk, 0: none).
     """
 
     at_close: Callable[[], object] = int  # called once all is written; this one does nothing
@@ -130,8 +132,9 @@ class Run(TrackerNames):
         `log(step, metrics)`, or as other trackers have it `log(metrics, step=step)`. Without a step
         the row's step is that of the last row plus 1, also of an earlier attempt; the first is 0.
 
-        None is left out and counted; NaN and infinity are kept. `episode` and `tokens` are other
-        x-axes of the same row; `time` (seconds since the epoch) replaces now.
+        None in `metrics` is left out and counted; NaN and infinity are kept. `step` is an integer.
+        By place (`more`) or name (`named`): `episode`, `tokens`, further x-axes of the row, and
+        `time` in seconds since the epoch (default: now).
         """
         # A third of a microsecond for 20 numbers: a sum that fails or has another type where
         # anything is no plain number, a copy, and one extension of a list, which no signal divides.
@@ -161,33 +164,33 @@ class Run(TrackerNames):
         edges: object = None,
         counts: object = None,
     ) -> None:
-        """Record a distribution: `values` of any shape, or `counts` [n] between `edges` [n + 1]."""
+        """Record `values` of any shape, or `counts` [n] and `edges` [n + 1]: `name` at `step`."""
         checked_step, key = validation.step(step), validation.name(name)
         build, size = media.histogram(checked_step, clock.time(), values, edges, counts)
         self._send(lambda writing: writing.histogram(key, build()), "histograms", size)
 
     @catch_errors
     def log_text(self, step: int, name: str, text: str) -> None:
-        """Record a text."""
+        """Record a `text` as `name` at a `step`."""
         checked_step, key = validation.step(step), validation.name(name)
         entry = Text(checked_step, clock.time(), media.text(text))
         self._send(lambda writing: writing.text(key, entry), "texts", media.size(entry.text))
 
     @catch_errors
     def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
-        """Record rows of a table, columns of one length: completions with their rewards."""
+        """Record rows of a table `name` at a `step`: `columns` by name, all of one length."""
         checked_step, key = validation.step(step), validation.name(name)
         rows = media.table(checked_step, columns)
         self._send(lambda writing: writing.table(key, rows), "tables", media.size(rows))
 
     @catch_errors
     def log_rollouts(self, step: int, samples: Sequence[Mapping[str, object]]) -> None:
-        """Record rollouts for `rlvitals samples RUN`: dicts with "prompt", "completion"..."""
+        """Record `samples` of a `step` for `rlvitals samples`: dicts of "prompt", "reward", ..."""
         self._rollouts.add(validation.step(step), samples)
 
     @catch_errors
     def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
-        """Record that settings changed: each change is an event, valid from this step on."""
+        """Record that settings `changed` at a `step` (default: the last row's), as an event."""
         checked_step = self.step if step is None else validation.step(step)
         new = media.settings(changed)
         facts = validation.changes(self._settings, new)
@@ -200,7 +203,7 @@ class Run(TrackerNames):
 
     @catch_errors
     def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:
-        """Record that something happened: a checkpoint, an alert, a change of curriculum."""
+        """Record an event of a `kind` at a `step`, with its `facts`: an alert, a new curriculum."""
         checked_step = None if step is None else validation.step(step)
         name, plain = validation.name(kind), cast("dict[str, object]", media.plain(facts))
         if self._thinning.lets_through(name):
@@ -228,7 +231,7 @@ class Run(TrackerNames):
     def finish(
         self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None
     ) -> None:
-        """Record how the run ended (a status or an exit code), write what is pending and close."""
+        """Record the end (`status`: a word or exit code; `traceback`, `exit_code`), and close."""
         status, exit_code = validation.ending(status, exit_code)
         if self._closed and self._pump.closed:
             return

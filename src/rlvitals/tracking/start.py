@@ -71,12 +71,70 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
 ) -> Run:  # fmt: skip
     """Record a run into a folder; a folder with a run gets another attempt of it.
 
-    `settings` (or `config`): hyperparameters. `framework`: the naming scheme of the keys, such as
-    "verl". `sinks`: names of further outputs, or a mapping of names to options. `columns`: keys
-    that share one CSV or Parquet table. `durable`: write each call before it returns. `alerts` and
-    `stop_on`: judge the run in a separate process. `mirror`: URL for uploads; `folder` may also be
-    one. `strict`: invalid calls raise (default under pytest). Raises UsageError for an invalid
-    option. An unwritable folder is a warning, or VitalsError if `strict`.
+    An argument that is None (`durable`: False, `tags`: empty) takes its value from the environment
+    (`RLVITALS_RECORDING_FOLDER`), then from `[recording]` in `rlvitals.toml`. With
+    `RLVITALS_MODE=off`, the run that is returned records nothing.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The run folder, or a URL (`s3://bucket/runs/x`): the run is recorded into a folder of this
+        machine and uploaded. Default: `runs/<project>/<name>`.
+    project : str, optional
+        Project of the run.
+    name : str, optional
+        Name of the run. Default: the name of the folder; if neither is set, the name of the script
+        with date, time and four hexadecimal digits.
+    group : str, optional
+        Group of runs that differ only in their seed. Default: the experiment of Ray, if any.
+    framework : str, optional
+        Naming scheme of the logged keys if they are ambiguous: "sb3", "trl-grpo", "verl".
+    seed : int, optional
+        Seed of the run.
+    settings : mapping, dataclass or argparse.Namespace, optional
+        Hyperparameters; the names of nested ones are joined with "/".
+    config : object, optional
+        Another name of `settings`: a mapping, pairs, or an object with attributes.
+    sinks : sequence of str, or mapping of str to mapping, optional
+        Outputs besides the run folder, or the options of each by its name: "tensorboard", "csv",
+        "parquet", "jsonl", "console", "wandb", "trackio", "mlflow".
+    columns : sequence of str
+        Keys that share one CSV or Parquet table.
+    resume : {"auto", "must", "never"}
+        "auto" begins a run, or another attempt of the run in the folder. "must" requires a run in
+        the folder, "never" requires that there is none.
+    tags : sequence of str
+        Tags for searching runs.
+    notes : str
+        Description of the run.
+    durable : bool
+        Write each call before it returns, so that SIGKILL loses no row.
+    strict : bool, optional
+        Invalid calls raise; otherwise they are noted in the run. Default: True under pytest.
+    flush_seconds : float, optional
+        Longest time in seconds that rows wait in memory. Default: 0.15.
+    alerts : bool, optional
+        Send the alerts of your own `alerts.toml`. Default: False.
+    stop_on : {"error"}, optional
+        Request a stop of the training on a persistent finding of this severity. `alerts` and
+        `stop_on` judge the run in a separate process.
+    mirror : str, optional
+        URL that the run folder is uploaded to while it is recorded.
+
+    Returns
+    -------
+    Run
+        The run. If nothing can be recorded and `strict` is False, a RuntimeWarning is issued, and
+        the run ignores every call.
+
+    Raises
+    ------
+    UsageError
+        If an option is invalid, `settings` and `config` are both given, the folder does not have
+        what `resume` requires, several processes have neither folder nor name in common, or the
+        package of a sink is not installed.
+    VitalsError
+        If `strict` is True and the folder cannot be written.
     """
     is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)

@@ -67,7 +67,17 @@ class TrackerNames:
         return self.folder.resolve().as_uri()
 
     def alert(self, title: str, text: str = "", level: str = "INFO") -> None:
-        """Record that a person should look, as an event "alert"; nothing is sent."""
+        """Record that a person should look, as an event "alert"; nothing is sent.
+
+        Parameters
+        ----------
+        title : str
+            Summary of the alert.
+        text : str
+            Its details.
+        level : str
+            As of W&B: "INFO", "WARN" or "ERROR".
+        """
         self.event("alert", title=title, text=text, level=level)
 
     def close(self) -> None:

@@ -24,8 +24,16 @@ from rlvitals.views.phrases import number
 def explain(name: str) -> str:
     """Return the page of a name as Markdown, with a part for each meaning.
 
-    A name may be followed by its symbol or its long form in brackets, and two names may be
-    separated by " / ". Raises UsageError with the nearest name if there is none.
+    Parameters
+    ----------
+    name : str
+        Name of a metric, logged key, rule, term, setting or environment. It may be followed by its
+        symbol or its long form in brackets, and two names may be separated by " / ".
+
+    Raises
+    ------
+    UsageError
+        If nothing has the name. The `hint` of the error has the nearest names, if any.
     """
     query = name.strip()
     pages = _pages(query)

@@ -53,9 +53,42 @@ def init(
 ) -> Run:
     """Begin a run in `<dir>/runs/`; return the current one if it is not finished.
 
-    W&B's environment variables hold where an argument is not given: `WANDB_PROJECT`,
+    An argument that is not given takes its value from W&B's environment variable: `WANDB_PROJECT`,
     `WANDB_NAME`, `WANDB_RUN_ID`, `WANDB_RUN_GROUP`, `WANDB_TAGS`, `WANDB_NOTES`, `WANDB_DIR`,
     `WANDB_MODE`, `WANDB_RESUME`.
+
+    Parameters
+    ----------
+    entity : str, optional
+        Becomes an attribute of the run.
+    project : str, optional
+        Project of the run.
+    dir : path, optional
+        Folder that contains `runs/`. Default: the working folder.
+    id : str, optional
+        Id of the run: a run of this id in `runs/` gets another attempt. Default: a random one.
+    name : str, optional
+        Name of the run. Default: its id.
+    notes : str, optional
+        Description of the run.
+    tags : sequence of str, optional
+        Tags for searching runs.
+    config : mapping or object with attributes, optional
+        Settings of the run.
+    **options : object
+        W&B's other options. `mode="disabled"` records nothing; `resume`, `reinit`, `group`,
+        `job_type`, `config_include_keys`, `config_exclude_keys` and `sync_tensorboard` have W&B's
+        meaning. An option without effect is noted in the run.
+
+    Returns
+    -------
+    Run
+        A run with W&B's names, not that of `rlvitals.start()`.
+
+    Raises
+    ------
+    UsageError
+        If `resume` is "must" and there is no run of this id, or "never" and there is one.
     """
     previous = open_run()
     if previous is not None:
@@ -153,7 +186,25 @@ def current_run() -> Run:
 def log(
     data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, **more: Any
 ) -> None:
-    """Record a row of the run: see `Run.log`. A run of `rlvitals.start()` takes it too."""
+    """Record a row of the run of `init()`, or of the last one of `rlvitals.start()`.
+
+    Parameters
+    ----------
+    data : mapping
+        The values by name.
+    step : int, optional
+        Step of the row. Default: the next one.
+    commit : bool, optional
+        As of W&B: False keeps the row open for further values. Without effect on a run of
+        `rlvitals.start()`.
+    **more : object
+        Other options of W&B: they have no effect, which is noted in the run.
+
+    Raises
+    ------
+    UsageError
+        If no run has begun.
+    """
     if open_run() is None and (recording := current()) is not None:
         recording.log(data, step=step)
     else:
@@ -201,7 +252,15 @@ def mark_preempting() -> None:
 
 
 def finish(exit_code: int | None = None, quiet: object = None) -> None:
-    """End the run, if there is one."""
+    """End the run, if there is one.
+
+    Parameters
+    ----------
+    exit_code : int, optional
+        Exit code of the script: the run has failed if it is not 0.
+    quiet : object
+        Without effect.
+    """
     run, state.run = open_run(), None
     if run is not None:
         run.finish(exit_code, quiet)

@@ -31,10 +31,20 @@ class State:
     A part is anything with `state_dict`, an array, a tensor, a number, a container, or an object
     made of these: Gymnasium environments and vectors of them, normalisers, schedules, samplers. The
     random number generators of Python, numpy and torch (also on CUDA) are saved too.
+
+    Parameters
+    ----------
+    **parts : object
+        The parts by name. A value that is no object (a counter) is read back by `state[name]`.
+
+    Raises
+    ------
+    UsageError
+        If a part is called "random" or "not_saved".
     """
 
     def __init__(self, **parts: object) -> None:
-        """Name the parts; a value that is no object (a counter) is read back by `state[name]`."""
+        """Name the parts."""
         for name in {GENERATORS_KEY, NOT_SAVED_KEY} & set(parts):
             raise UsageError(f"{name!r} is taken: the state has a part of that name of its own")
         self.parts = parts
@@ -49,10 +59,18 @@ class State:
         self.parts[name] = value
 
     def copy(self, into: BufferPool | None = None) -> "StateCopy":
-        """Return a copy of the current state, to be written later. Raises Unsaveable.
+        """Return a copy of the current state, to be written later.
 
-        `into`: memory of an earlier copy that has been written. Without it arrays and tensors are
-        not copied: write the result before anything changes.
+        Parameters
+        ----------
+        into : BufferPool, optional
+            Memory of an earlier copy that has been written. Without it arrays and tensors are not
+            copied: write the result before anything changes.
+
+        Raises
+        ------
+        Unsaveable
+            If a part cannot be written at all.
         """
         if into is not None:
             into.reset()
@@ -73,18 +91,48 @@ class State:
         return StateCopy(tree, writer.blobs, self.not_saved)
 
     def save(self, folder: Path) -> Mapping[str, object]:
-        """Write the state; return the facts for the manifest: what could not be saved.
+        """Write the state into a folder.
 
-        Raises OSError, and Unsaveable for a part that cannot be written at all.
+        Parameters
+        ----------
+        folder : pathlib.Path
+            An existing folder.
+
+        Returns
+        -------
+        mapping
+            Facts for the manifest: under "not_saved" the names of what could not be saved.
+
+        Raises
+        ------
+        Unsaveable
+            If a part cannot be written at all.
+        OSError
+            If a file cannot be written.
         """
         copy = self.copy()
         copy.save(folder)
         return {"not_saved": list(copy.not_saved)}
 
     def load(self, folder: Path, *, streams: bool = True) -> tuple[str, ...]:
-        """Load the state into the parts; return sentences for what was not saved.
+        """Load the state into the parts.
 
-        `streams`: the random streams too. Raises BadCheckpoint if the state does not fit.
+        Parameters
+        ----------
+        folder : pathlib.Path
+            A folder that `save` has written.
+        streams : bool
+            Load the states of the random number generators too.
+
+        Returns
+        -------
+        tuple of str
+            Sentences that name what was not saved.
+
+        Raises
+        ------
+        BadCheckpoint
+            If the state cannot be read, or does not fit the parts.
         """
         try:
             tree = json.loads((folder / TREE_FILE).read_bytes())
@@ -122,7 +170,18 @@ class State:
     def load_rank(self, folder: Path, rank: int) -> tuple[str, ...]:
         """Load the state of one of several processes, as `load` does.
 
-        A process that did not exist at the save gets another's, without the random streams.
+        Parameters
+        ----------
+        folder : pathlib.Path
+            A checkpoint, with a folder for each process that saved, or without any.
+        rank : int
+            Number of this process, from 0. If it did not exist at the save it gets the state of
+            another process, without the random streams.
+
+        Returns
+        -------
+        tuple of str
+            As for `load`.
         """
         saved = len(list(folder.glob(f"{RANK_PREFIX}*")))
         if not saved:

@@ -56,12 +56,34 @@ def sync_once(  # noqa: PLR0913 - what, where to, how, each by its name
 class Backup:
     """Copies a run's checkpoints and logs to another place while it trains.
 
-    `run`: a run, or its folder. `target`: a folder, or a URL that fsspec supports; `options` are
-    passed to its back-end. A round begins at once, then every `every` seconds, and a last one at
-    the end. The target contains what the run keeps; with `keep_all` also the checkpoints it has
-    deleted. A connection without progress for `stall` seconds is abandoned: its round ends, and the
-    next round reconnects. `tell` receives each message for the user (default: standard error).
-    Nothing is raised once it runs. Raises UsageError for an invalid target.
+    A round begins at once, the next ones follow at intervals, and a last one runs at the end.
+    Nothing is raised once the rounds have begun. A process with a rank above 0 copies nothing.
+
+    Parameters
+    ----------
+    run : path or Run
+        A run, or its folder.
+    target : path
+        A folder, or a URL that fsspec supports. It receives what the run keeps.
+    every : float
+        Seconds between two rounds.
+    keep_all : bool
+        The target also keeps the checkpoints that the run has deleted.
+    options : mapping, optional
+        Options of the back-end of a URL, passed to fsspec.
+    stall : float
+        Seconds without progress after which a connection is abandoned: its round ends, and the next
+        round reconnects.
+    tell : callable, optional
+        Receives each message for the user, a str. Default: standard error.
+
+    Raises
+    ------
+    UsageError
+        If the target is invalid, it is the run's folder or one contains the other, or `every` or
+        `stall` is not above 0.
+    VitalsError
+        If the target is a URL that cannot be reached, or whose package is not installed.
     """
 
     def __init__(  # noqa: PLR0913 - what, where to, how often, each by its name
@@ -97,7 +119,7 @@ class Backup:
         self.last: SyncResult | None = None  # what the last complete round did
 
     def start(self) -> Self:
-        """Start the rounds on a thread."""
+        """Start the rounds on a thread; return the object itself."""
         if self._active and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="rlvitals-backup", daemon=True)
             self._thread.start()
