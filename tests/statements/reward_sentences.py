@@ -68,7 +68,7 @@ NO_LEARNING = [
                     "does not improve, it falls", "does not improve, it rises")),
     *(claim(f"<label> probably {what}: <first> to <last>, best <best>",
             first=sixths("first"), last=sixths("last"), best=sixths("best"))
-      for what in ("does not improve",)),
+      for what in ("does not improve", "did not keep what it gained")),
     SHAPE,
     claim("from its first level to its last it changes by <size> sd of a single value",
           size=single_value_change),

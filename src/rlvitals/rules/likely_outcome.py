@@ -113,7 +113,7 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
         return "lost"
     if trend.stalls or holds or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
         return ""
-    if _loses_part(trace, likely):
+    if loses_part(trace, likely) and not _explains_end(trace, trend):
         return "lost"
     return "" if _is_learned_at_once(trace) else "flat"
 
@@ -145,10 +145,15 @@ def _has_excuse(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
     is_small = likely.best - likely.last < _least_loss(trace, name, series) or course.keeps(
         material
     )
-    return is_small or _explains_end(trace, name, series, trend)
+    return is_small or _explains_end(trace, trend)
 
 
-def _explains_end(trace: Trace, name: str, series: Series, trend: Standing) -> bool:
+def _explains_end(trace: Trace, trend: Standing) -> bool:
+    """Return True if a window that still fills, a dip or swings explain an end below the best."""
+    picked = outcome(prefer_evaluation(trace))
+    if picked is None:
+        return True
+    name, series = picked
     full_step = first_full_step(trace, name, series)
     is_filling = trend.state != "falling" and series.steps[-1] < full_step
     return is_filling or is_no_loss(trace, name, series, course_of(series.values))
@@ -162,14 +167,12 @@ def _least_loss(trace: Trace, name: str, series: Series) -> float:
     return max(material, slow_swing(trace, name, origin), 4 * error)
 
 
-def _loses_part(trace: Trace, likely: LikelyOutcome) -> bool:
+def loses_part(trace: Trace, likely: LikelyOutcome) -> bool:
     """Tell whether an outcome gained and then lost clearly, though half of the gain may be left."""
     picked = None if trace.profile in kinds.LANGUAGE else outcome(prefer_evaluation(trace))
     if picked is None or likely.lost <= max(likely.flat, likely.improved):
         return False
     min_loss = _least_loss(trace, *picked)
-    if _explains_end(trace, *picked, verdict_trend(trace)):
-        return False
     return min(likely.best - likely.first, likely.best - likely.last) >= min_loss
 
 

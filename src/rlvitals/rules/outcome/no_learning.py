@@ -59,7 +59,7 @@ from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.gains import MIN_GAIN_POINTS, is_likely_flat
 from rlvitals.rules.going_on import liveness
-from rlvitals.rules.likely_outcome import likely_answer, likely_outcome
+from rlvitals.rules.likely_outcome import likely_answer, likely_outcome, loses_part
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -134,16 +134,21 @@ def _judge_by_shape(trace: Trace, trend: Standing) -> Finding | Undecided:
     if likely is None:
         return Undecided(trend.sentence, ("outcome/return",) if not trend.metric else ())
     levels = f"{likely.first:.4g} to {likely.last:.4g}, best {likely.best:.4g}"
+    summary, onset = "does not improve", trace.first_step
+    limit = Bound(likely.first, "mean of its first sixth")
+    if loses_part(trace, likely):
+        summary, onset = "did not keep what it gained", likely.best_step
+        limit = Bound(likely.best, "mean of this run's own best sixth")
     is_language = trace.profile in kinds.LANGUAGE
     hint = "evaluate on fixed prompts" if is_language else "--set env_id=... may tell"
     return Finding(
-        f"{label(likely.metric)} probably does not improve: {levels}",
+        f"{label(likely.metric)} probably {summary}: {levels}",
         severity=Severity.NOTE,
         metric=likely.metric,
-        began=trace.first_step,
+        began=onset,
         ended=trace.last_step,
         observed=likely.last,
-        bound=Bound(likely.first, "mean of its first sixth"),
+        bound=limit,
         evidence=(likely.evidence,),
         counter=(f"no test proves it, and its level may be a good one: {hint}",),
     )
