@@ -4,7 +4,8 @@ import pytest
 
 from rlvitals import settings
 from rlvitals.errors import UsageError
-from rlvitals.settings import FAIL_LEVELS, PROFILE_CHOICES, load, scalar
+from rlvitals.rules.rule import Severity
+from rlvitals.settings import PROFILE_CHOICES, Diagnose, load, scalar
 from rlvitals.types import Profile
 
 
@@ -110,7 +111,8 @@ def test_scalars_have_the_type_they_look_like(text, value):
 
 def test_choices_are_those_of_the_nouns():
     assert tuple(Profile) == PROFILE_CHOICES
-    assert FAIL_LEVELS == ("note", "warning", "error", "never")
+    levels = Diagnose.__dataclass_fields__["fail_on"].metadata["choices"]
+    assert levels == (*(severity.name.lower() for severity in Severity), "never")
 
 
 def test_every_option_says_what_it_does():

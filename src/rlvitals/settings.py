@@ -20,7 +20,6 @@ from rlvitals.storage import toml_files
 from rlvitals.storage.toml_files import SettingsFile
 
 ENV_PREFIX = "RLVITALS_"
-FAIL_LEVELS = ("note", "warning", "error", "never")
 # `records.Profile` without its numpy: `--help` shows them. A test holds the two together.
 PROFILE_CHOICES = (
     "control-ppo", "scheduler-ppo", "rlhf-ppo", "grpo", "psr", "nsr", "w-reinforce", "on-policy",
@@ -35,7 +34,9 @@ class Diagnose:
     """The options of the diagnose command."""
 
     fail_on: str = _option(
-        "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_LEVELS
+        "warning",
+        "lowest severity of a finding that makes the exit code 1",
+        choices=("note", "warning", "error", "never"),
     )
     only: tuple[str, ...] = _option((), "use only these rules", item="RULE")
     ignore: tuple[str, ...] = _option((), "do not use these rules", item="RULE")

@@ -6,6 +6,8 @@ import pytest
 from test_labels import HEALTHY, LEVEL, RUN
 
 import rlvitals
+from rlvitals.cli import main
+from rlvitals.faults import bench
 from rlvitals.faults.run_diagnosis import Judged, Said
 from rlvitals.faults.score import label_runs, score
 
@@ -92,3 +94,15 @@ def test_the_interval_draws_whole_tasks():
     runs = [judged(BROKEN, said("clip-fraction-high"))] * 3 + [judged(other)] * 3
     found = score(label_runs(runs, {**KNOWN, "b": LEVEL}))
     assert (found.recall_1.value, found.recall_1.low, found.recall_1.high) == (0.5, 0.0, 1.0)
+
+
+def test_rates_that_have_changed_ask_for_a_second_run(monkeypatch, tmp_path, capsys):
+    rates = tmp_path / "rates.py"
+    rates.write_text("old")
+    monkeypatch.setattr(bench, "RATES_MODULE", rates)
+    monkeypatch.setattr(bench, "diagnose_split", lambda *_: [])
+    monkeypatch.setattr(rlvitals.lab, "tally", lambda *_: None)
+    monkeypatch.setattr(rlvitals.lab, "rates_module", lambda *_: "new")
+    assert main(["faults", "score", "--write"]) == 1
+    assert rates.read_text() == "new"
+    assert "once more" in capsys.readouterr().out

@@ -192,7 +192,8 @@ def test_a_log_of_another_framework_is_a_run_too(root, client):
 @pytest.mark.parametrize(
     ("query", "fits"),
     [("lr<1e-3", True), ("lr<=1e-4", False), ("optimiser/lr>2e-4", True), ("lr!=3e-4", False),
-     ("clip=auto", True), ("clip>1", False), ("r=3e-4", False)],
+     ("clip=auto", True), ("clip>1", False), ("r=3e-4", False), ("LR<1e-3", True),
+     ("Optimiser/LR=3e-4", False), ("CLIP=auto", False)],  # a whole name as it is logged
 )  # fmt: skip
 def test_a_line_fits_by_its_settings(query, fits):
     line = Summary("a", "a", settings={"optimiser/lr": "0.0003", "clip": "auto"})
@@ -352,6 +353,16 @@ def test_seeds_are_grouped_and_different_settings_are_not(root, client):
 def line(key, heights, values, steps):
     return Summary(key, key, outcome="return", settings={"seed": key, "rate": "1"},
                    spark=heights, spark_values=values, spark_steps=steps)  # fmt: skip
+
+
+def test_a_seed_and_a_device_split_no_group_however_they_are_written():
+    for name in ("seed", "Seed", "train/SEED"):
+        runs = [
+            Summary(key, key, settings={name: value, "rate": "1", "Device": value})
+            for key, value in (("first", "1"), ("second", "2"))
+        ]
+        (group,) = fleet_groups.group(runs, ("rate",))
+        assert len(group.keys) == 2
 
 
 def test_a_group_has_the_band_of_its_runs():

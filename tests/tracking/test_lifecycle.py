@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,6 +110,18 @@ def test_a_hand_that_stops_a_run_fails_nothing(deaths):
     found = rlvitals.diagnose(deaths["on"]["ctrl-c"].folder)
     assert any("stopped by hand" in note for note in found.trace.notes)
     assert not found.trace.lifecycle.failed
+
+
+def test_a_ctrl_c_within_the_block_of_a_run_is_a_stop_by_hand(tmp_path):
+    with suppress(KeyboardInterrupt), rlvitals.start(tmp_path / "a") as run:
+        for _ in range(20):
+            run.log({"loss": 1.0, "policy/approx_kl": 0.01})
+        raise KeyboardInterrupt
+    found = rlvitals.diagnose(tmp_path / "a")
+    assert found.trace.lifecycle.stopped_by_hand
+    assert not found.trace.lifecycle.failed
+    assert found.verdict.word.value == "unknown"
+    assert found.verdict.why.startswith("stopped by hand, at step 19; whether the outcome improves")
 
 
 def test_a_thread_s_exception_is_noted_and_ends_nothing(deaths):

@@ -8,7 +8,8 @@ each 5 % of their length, and prints when the cause is named and which findings 
 `scripts/record_worlds.py` records.
 
 exit code: 0  done
-           1  `score --check`: lower recall or more false alarms than in faults/score.json
+           1  `score --check`: lower recall or more false alarms than in faults/score.json;
+              `score --write`: the rates of the rules have changed, and it has to run once more
 
 examples:
   rlvitals faults run --jobs 4
@@ -111,8 +112,8 @@ def _score_tasks(args: Namespace) -> int:
     if args.check:
         return bench.check(args.folder, args.jobs, SCORE_FILE, print)
     if args.write:
-        bench.write(args.folder, args.jobs, SCORE_FILE, print)
-    elif args.json:
+        return bench.write(args.folder, args.jobs, SCORE_FILE, print)
+    if args.json:
         print(bench.as_json(args.folder, args.jobs, args.split))
     else:
         bench.show(args.folder, args.jobs, args.split, tuple(args.by), print)

@@ -179,7 +179,7 @@ def load_commands(files: Files) -> Groups:
     }
 
 
-def load_on_use(files: Files) -> Callable[[str], object]:
+def load_commands_on_use(files: Files) -> Callable[[str], object]:
     """Return the `__getattr__` of the package whose `COMMAND_GROUPS` and `COMMANDS` these are."""
 
     def load(name: str) -> object:

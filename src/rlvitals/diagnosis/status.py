@@ -24,7 +24,7 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import MAX_LIVE_SILENCE_S, liveness
 from rlvitals.startup.fast_dataclass import dataclass
-from rlvitals.types import Series, Trace
+from rlvitals.types import STOPPED_BY_HAND, Series, Trace
 
 if TYPE_CHECKING:  # it loads what records a run
     from rlvitals.tracking.spool import UploadCost
@@ -36,7 +36,7 @@ STATUS_METRIC_ORDER = (
 )  # fmt: skip
 PROGRESS_PREFIXES = ("progress/", "throughput/")  # listed last
 EARLY_END_REASONS = frozenset(
-    {"stopped", "interrupted", "stopped by hand", "preempted"}
+    {"stopped", "interrupted", STOPPED_BY_HAND, "preempted"}
 )  # how a recorder calls an end before the end
 PROGRESS_STATES = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
 

@@ -157,7 +157,7 @@ def _by_outcome(trace: Trace, trend: Standing) -> Verdict:
     way = describe_progress(prefer_evaluation(trace), trend) if label is Word.STALLED else ""
     reason = f"{trend.sentence}; {way}" if way else trend.sentence
     # That a person stopped it explains most.
-    if label is Word.UNKNOWN and trace.lifecycle.reason == "stopped by hand":
+    if label is Word.UNKNOWN and trace.lifecycle.stopped_by_hand:
         reason = f"{describe_end(trace)}; {reason}"
     form = describe_form_gain(trace) if label in GOOD_VERDICTS else ""
     return Verdict(label, f"{reason}. {form}" if form else reason)

@@ -98,8 +98,8 @@ def filter_split(runs: Sequence[Scored], split: str) -> list[Scored]:
     return [run for run in runs if split in {"all", run.judged.run.split}]
 
 
-def write(root: Path, jobs: int | str, path: Path, report: Say) -> None:
-    """Write the rates of the rules; if unchanged, also the scores and the page.
+def write(root: Path, jobs: int | str, path: Path, report: Say) -> int:
+    """Write the rates of the rules; if unchanged, also the scores and the page. Return 1 if not.
 
     A rule that was measured on too few healthy runs is capped at a note. So the rates are written
     first, and are counted from findings before the cap.
@@ -109,7 +109,7 @@ def write(root: Path, jobs: int | str, path: Path, report: Say) -> None:
     if rates_text != RATES_MODULE.read_text():
         RATES_MODULE.write_text(rates_text)
         report(f"{RATES_MODULE} has changed: once more, so that the score rests on it")
-        return
+        return 1
     test_score = score(filter_split(runs, "test"))
     sample_score = score(filter_split(runs, "test")[::SAMPLE_INTERVAL])
     path.write_text(
@@ -129,6 +129,7 @@ def write(root: Path, jobs: int | str, path: Path, report: Say) -> None:
     )
     SCORE_PAGE.write_text(add_sections(page(scores), root.parent))
     report(f"{path}, {SCORE_PAGE}: {table.format_counts(test_score)}")
+    return 0
 
 
 def add_sections(text: str, faults: Path) -> str:

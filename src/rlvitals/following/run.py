@@ -28,7 +28,7 @@ from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.readers.reader import Reader
 from rlvitals.rules.going_on import MAX_LIVE_SILENCE_S
-from rlvitals.types import Lifecycle, Log, Trace
+from rlvitals.types import STOPPED_BY_HAND, Lifecycle, Log, Trace
 
 # What a run's logs say, `now` and when they were last seen to grow, both in epoch s, or None.
 Judge = Callable[[Run, Sequence[Log], float, float | None], Diagnosis]
@@ -325,6 +325,6 @@ def _format_end(cycle: Lifecycle, notes: Sequence[str]) -> tuple[str, str]:
         return "failed", cycle.traceback.strip().rpartition("\n")[2]
     if cycle.exit_code:
         return "failed", f"exit code {cycle.exit_code}"
-    if any(note.endswith("stopped by hand") for note in notes):
+    if any(note.endswith(STOPPED_BY_HAND) for note in notes):
         return "stopped", "by hand"
     return "finished", ""

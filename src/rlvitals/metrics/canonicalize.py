@@ -26,6 +26,7 @@ from rlvitals.metrics.steps import align, axis, change, resume
 from rlvitals.metrics.steps.align import UNKNOWN_UNIT, Clock, Source
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.types import (
+    STOPPED_BY_HAND,
     Budget,
     Histogram,
     Lifecycle,
@@ -325,7 +326,7 @@ def _notes(logs: Sequence[Log], straight: Sequence[resume.Straight]) -> tuple[st
     notes = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
     notes += resume.notes(straight)
     notes += [
-        f"{g.where}: stopped by hand"
+        f"{g.where}: {STOPPED_BY_HAND}"
         for g in logs
         if g.ending and ending.is_interrupt(g.ending.traceback)
     ]

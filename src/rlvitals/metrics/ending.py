@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rlvitals.types import Lifecycle, Log
+from rlvitals.types import STOPPED_BY_HAND, Lifecycle, Log
 
 
 def lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
@@ -14,7 +14,7 @@ def lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
     if exit_code == 0:
         traceback = ""
     elif is_interrupt(traceback):
-        exit_code, traceback, reason = None, "", reason or "stopped by hand"
+        exit_code, traceback, reason = None, "", STOPPED_BY_HAND
     return Lifecycle(
         exit_code=exit_code,
         traceback=traceback,

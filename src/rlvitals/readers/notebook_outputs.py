@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.metrics.ending import is_interrupt
 from rlvitals.readers import console, multi_run, repeated_lines, trainer_tables
 from rlvitals.readers.console_dialects.text import plain
 from rlvitals.readers.formats import call_settings, column_guess
@@ -27,7 +28,7 @@ from rlvitals.readers.formats.notebook_cells import Cell, name_numbers, read_cel
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.startup.lazy_pattern import lazy_pattern
-from rlvitals.types import Ending, Log
+from rlvitals.types import STOPPED_BY_HAND, Ending, Log
 
 MIN_PRINTED_ROWS = 3  # of a training that is recognised by printed numbers or a data frame
 OUTPUT_MARK = lazy_pattern(rb'"output_type"\s*:')
@@ -271,8 +272,8 @@ def _add_ending(log: Log, cell: Cell, printed: Ending | None, *, is_complete: bo
     """Add what ended the cell: its error, else what was printed of an end."""
     error = _failure(cell)
     if not error and _error(cell):
-        ending = Ending(reason="stopped by hand")
-        return replace(log, ending=ending, notes=(*log.notes, "stopped by hand"))
+        ending = Ending(reason=STOPPED_BY_HAND)
+        return replace(log, ending=ending, notes=(*log.notes, STOPPED_BY_HAND))
     if not error:
         return replace(log, ending=printed)
     if is_complete:
@@ -344,7 +345,7 @@ def _never_begun(path: Path, cells: Sequence[Cell], above: Sequence[Training]) -
 def _failure(cell: Cell) -> str:
     """Return the traceback that ended a cell; "" where none did, or a person's own stop."""
     error = _error(cell)
-    return "" if error.rpartition("\n")[2].startswith("KeyboardInterrupt") else error
+    return "" if is_interrupt(error) else error
 
 
 READER = Reader(

@@ -40,7 +40,7 @@ def group(rows: Sequence[Summary], names: Sequence[str]) -> list[FleetGroup]:
     members: dict[tuple[object, ...], list[Summary]] = {}
     for row in rows:
         settings = {n: v for n, v in row.settings.items() if not is_bookkeeping(n)}
-        has_seed = any(name.rpartition("/")[2] == "seed" for name in row.settings)
+        has_seed = any(name.rpartition("/")[2].lower() == "seed" for name in row.settings)
         # Without a logged seed only the name tells the runs of one experiment.
         key = (row.outcome, *settings.items()) if has_seed else (SEED_SUFFIX.sub("", row.key),)
         if row.experiment:

@@ -18,7 +18,8 @@ LAMPS = ("bad", "watch", "unknown", "pending", "good")  # the worst first
 # Settings that differ between runs of one experiment, or count rather than choose.
 BOOKKEEPING = re.compile(
     r"seed|total_(steps|epochs|timesteps|flos)|save_|log|num_input_tokens|output_dir|(run_)?name|"
-    r"device"
+    r"device",
+    re.IGNORECASE,
 )
 
 
@@ -107,8 +108,9 @@ def _fits(row: Summary, term: Term) -> bool:
             texts_by_field = {"verdict": row.verdict, "status": row.state, "name": row.name}
             return text.lower() in texts_by_field.get(field_name, "").lower()
         case SettingTerm(key, sign, operand):
-            values = (v for n, v in row.settings.items() if n == key or n.endswith(f"/{key}"))
-            return any(_compares(value, sign, operand) for value in values)
+            ending = f"/{key}".lower()
+            names = (name for name in row.settings if name == key or name.lower().endswith(ending))
+            return any(_compares(row.settings[name], sign, operand) for name in names)
 
 
 def _compares(value: str, sign: str, operand: float | str) -> bool:

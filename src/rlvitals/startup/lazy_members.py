@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 
-def load_on_use(
+def load_members_on_use(
     package: str, attribute: str, files: Sequence[str], member: str
 ) -> Callable[[str], tuple[Any, ...]]:
     """Return the `__getattr__` of a package whose `attribute` is the `member` of all its `files`.

@@ -10,7 +10,6 @@ view.m4("train/loss", 800)      # what a plot 800 pixels wide shows
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rlvitals.startup.fast_dataclass import dataclass
@@ -114,12 +113,7 @@ class View:
         """Return the view."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the run's files."""
         self.close()
 

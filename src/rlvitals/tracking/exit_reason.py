@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rlvitals.metrics.ending import is_interrupt
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.storage.events import Event
 from rlvitals.tracking import heartbeat
 from rlvitals.tracking.heartbeat import EXITING, Beat
-from rlvitals.types import Ending, Process
+from rlvitals.types import STOPPED_BY_HAND, Ending, Process
 
 FINISH_KINDS = ("finish", "exit")  # events that a run ends with
 END_KINDS = frozenset({*FINISH_KINDS, "exception", "crash"})  # events that report an end
@@ -74,11 +75,7 @@ def _files(run: Path) -> list[Path]:
 
 
 def _is_failure(end: Ending) -> bool:
-    return bool(end.exit_code or end.signal or (end.traceback and not _is_interrupt(end.traceback)))
-
-
-def _is_interrupt(traceback: str) -> bool:
-    return traceback.strip().rpartition("\n")[2].startswith("KeyboardInterrupt")
+    return bool(end.exit_code or end.signal or (end.traceback and not is_interrupt(end.traceback)))
 
 
 def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | None:
@@ -113,8 +110,7 @@ def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | 
         reason = signal if signal in FATAL_SIGNALS.values() else f"ended from outside by {signal}"
         return Ending(None, dump, signal, step, reason + _crash_location(dump))
     if exception_event is not None:
-        by_hand = _is_interrupt(trace)
-        return Ending(None, trace, "", step, "stopped by hand" if by_hand else "")
+        return Ending(None, trace, "", step, STOPPED_BY_HAND if is_interrupt(trace) else "")
     if finish_event is not None:
         return Ending(None, "", "", step, "the program ended")
     return None

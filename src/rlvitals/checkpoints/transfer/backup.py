@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rlvitals.checkpoints.owner import RecordedRun, Tell, print_stderr
@@ -163,12 +162,7 @@ class Backup:
         """Start the rounds."""
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Run a last round."""
         self.stop()
 

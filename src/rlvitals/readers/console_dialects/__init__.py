@@ -5,7 +5,7 @@ They are loaded when `DIALECTS` is first used: most logs are no console output.
 
 from typing import TYPE_CHECKING
 
-from rlvitals.startup.lazy_members import load_on_use
+from rlvitals.startup.lazy_members import load_members_on_use
 
 if TYPE_CHECKING:
     from rlvitals.readers.console_dialects.dialect import Dialect
@@ -34,4 +34,4 @@ DIALECT_FILES = (
     "lone_lines",
 )
 
-__getattr__ = load_on_use(__name__, "DIALECTS", DIALECT_FILES, "DIALECT")
+__getattr__ = load_members_on_use(__name__, "DIALECTS", DIALECT_FILES, "DIALECT")

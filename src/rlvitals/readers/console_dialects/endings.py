@@ -10,7 +10,7 @@ from dataclasses import field
 from rlvitals.readers.console_dialects import text as console_text
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.startup.lazy_pattern import lazy_pattern
-from rlvitals.types import Ending
+from rlvitals.types import STOPPED_BY_HAND, Ending
 
 HEADER = "Traceback (most recent call last)"
 CHAINED = ("During handling of the above", "The above exception was the direct cause")
@@ -254,7 +254,7 @@ class End:
     def ending(self) -> Ending | None:
         """Return how the run ended; None where the log does not say that it did."""
         if self.interrupted:
-            return Ending(reason="stopped by hand")
+            return Ending(reason=STOPPED_BY_HAND)
         if self.failed:
             # The traceback up to what was raised: a link that is cut off says nothing.
             last = len(self.traceback)
@@ -268,7 +268,7 @@ class End:
 
     def notes(self) -> list[str]:
         """Say what ended by hand, and what training went on after."""
-        notes = ["stopped by hand"] if self.interrupted else []
+        notes = [STOPPED_BY_HAND] if self.interrupted else []
         if self.outlived:
             count = len(self.outlived)
             some = "a failure was" if count == 1 else f"{count} failures were"

@@ -8,6 +8,7 @@ import csv
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -93,9 +94,10 @@ def read_table(file: BinaryIO, path: Path) -> Table:
     data = file.read(lines.LINE_CHUNK_BYTES)
     table = head_of(data)
     if table is not None and table.readable:
-        table = replace(table, short=_short_width(table, data))
-        table = replace(table, unordered=_find_unordered(table, data))
-        heads = () if table.short else _heads(table, data)
+        rows = _first_rows(table, data)
+        table = replace(table, short=_short_width(table, rows))
+        table = replace(table, unordered=_find_unordered(table, rows))
+        heads = () if table.short else _heads(table, rows)
         all_names = dict.fromkeys(name for head in heads for name in head)
         return replace(table, heads=heads, names=tuple(all_names) or table.names)
     columns = f" among the columns {', '.join(table.names[:12])}" if table else ""
@@ -107,18 +109,18 @@ def read_table(file: BinaryIO, path: Path) -> Table:
     )
 
 
-def _first_rows(table: Table, data: bytes) -> list[bytes]:
-    return data[table.start :].split(b"\n", 10_000)[:-1]  # the last one may be cut
+def _first_rows(table: Table, data: bytes) -> list[str]:
+    rows = data[table.start :].split(b"\n", 10_000)[:-1]  # the last one may be cut
+    return [row.decode(errors="replace") for row in rows]
 
 
-def _heads(table: Table, data: bytes) -> tuple[tuple[str, ...], ...]:
+def _heads(table: Table, rows: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return the first row of names and those below it that name other columns; else none.
 
     A logger writes its names again where a value is new, and a resumed run above its own rows.
     """
     heads: dict[tuple[str, ...], None] = {table.names: None}
-    for raw in _first_rows(table, data):
-        text = raw.decode(errors="replace").strip()
+    for text in map(str.strip, rows):
         if cell_number(text.partition(table.delimiter)[0].strip('"')) is not None:
             continue
         names, _ = _split(text, table.delimiter)
@@ -130,13 +132,12 @@ def _heads(table: Table, data: bytes) -> tuple[tuple[str, ...], ...]:
     return tuple(heads) if len(heads) > 1 and are_unique else ()
 
 
-def _short_width(table: Table, data: bytes) -> int:
+def _short_width(table: Table, rows: Sequence[str]) -> int:
     """Return the number of cells of most rows, where the first of them alone is complete; else 0.
 
     A script wrote its settings behind the first row and left the columns out afterwards.
     """
-    texts = [raw.decode(errors="replace") for raw in _first_rows(table, data)]
-    widths = [len(text.split(table.delimiter)) for text in texts if text.strip()]
+    widths = [len(row.split(table.delimiter)) for row in rows if row.strip()]
     width = len(table.names)
     first, rest = widths[:1], set(widths[1:])
     short = min(rest, default=width)
@@ -146,17 +147,16 @@ def _short_width(table: Table, data: bytes) -> int:
     return short if fits and is_log and len(widths) >= MIN_LOG_ROWS else 0
 
 
-def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
+def _find_unordered(table: Table, rows: Sequence[str]) -> frozenset[str]:
     """Return the step-like names whose numbers are in no order in the first rows.
 
     `Total_Steps` may be the steps of that episode: rows are never put in the order of those.
     """
     columns = {name: table.names.index(name) for name in table.steps}
     by_name: dict[str, list[float]] = {name: [] for name in columns}
-    for raw in _first_rows(table, data):
-        text = raw.decode(errors="replace")
-        has_quotes = '"' in text
-        cells = _split(text, table.delimiter)[0] if has_quotes else text.split(table.delimiter)
+    for row in rows:
+        has_quotes = '"' in row
+        cells = _split(row, table.delimiter)[0] if has_quotes else row.split(table.delimiter)
         if len(cells) not in {len(table.names), table.short}:
             continue
         for name, column in columns.items():

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rlvitals.startup.lazy_members import load_on_use
+from rlvitals.startup.lazy_members import load_members_on_use
 
 if TYPE_CHECKING:
     from rlvitals.tracking.sinks.sink import Sink
@@ -22,7 +22,7 @@ SINK_MODULES: tuple[str, ...] = (
     "mlflow",
 )
 
-__getattr__ = load_on_use(__name__, "SINKS", SINK_MODULES, "SINK")
+__getattr__ = load_members_on_use(__name__, "SINKS", SINK_MODULES, "SINK")
 
 
 def find(name: str) -> "Sink | None":

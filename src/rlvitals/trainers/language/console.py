@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Self, TextIO
 
 import transformers
@@ -236,12 +236,7 @@ class LogFiles:
         transformers.utils.logging.disable_default_handler()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file, and leave the libraries as they were."""
         logging.captureWarnings(capture=False)
         transformers.utils.logging.enable_default_handler()
