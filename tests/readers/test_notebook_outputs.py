@@ -307,6 +307,16 @@ def test_a_loop_whose_lines_are_repeated_ends_as_its_cell_does(tmp_path):
     assert log.ending.traceback.endswith("RuntimeError: CUDA")
 
 
+@pytest.mark.parametrize("call", ["loss.backward()", "optimizer.step()", "ppo_trainer.step(q, r)"])
+def test_a_loop_of_one_s_own_that_failed_before_its_first_row(tmp_path, call):
+    cell = code(f"for batch in data:\n    loss = f(batch)\n    {call}", failed("RuntimeError", "x"))
+    log, _ = notebook_outputs.read(save(tmp_path / "a.ipynb", cell))
+    assert log.ending.traceback.endswith("RuntimeError: x")
+    other = code("model.load(path)", failed("RuntimeError", "x"))
+    with pytest.raises(UnreadableLog):
+        notebook_outputs.read(save(tmp_path / "b.ipynb", other))
+
+
 def test_what_rich_shows_as_html_is_printed_text(tmp_path):
     titles = [
         {

@@ -117,7 +117,7 @@ def test_held_out_pairs_are_asked_before_those_trained_on(held_out, verdict):
     ],
 )
 def test_trap_another_loss_below_ln_2_says_nothing(settings):
-    losses = np.array([0.61, 0.60, 0.52, 0.50, 0.49, 0.48])
+    losses = np.array([0.61, 0.60, 0.52, 0.53, 0.49, 0.50])
     assert word(pairs(losses, settings=settings)) is Word.UNKNOWN
 
 
@@ -210,6 +210,36 @@ def test_a_held_out_loss_that_rises_is_no_learning_whatever_the_training_loss(co
 def test_a_held_out_loss_that_rises_while_more_pairs_are_ordered_rightly_is_left_to_others():
     run = held_out(np.linspace(0.67, 1.05, 15), accuracies=np.linspace(0.64, 0.8, 15))
     assert word(run) is Word.LEARNING
+
+
+def test_a_margin_that_soon_left_0_and_stays_holds_its_best():
+    margin = 0.5 * (1 - np.exp(-np.arange(200) / 12)) + 0.3 * made.noise(200, 3)
+    losses = GUESS - 0.02 * margin + 0.02 * made.noise(200, 4)
+    losses[0], margin[0] = GUESS, 0.0
+    run = pairs(losses, settings={}, preference__margin=margin)
+    assert word(run) is Word.PLATEAU
+    assert "margin rises early and stays" in diagnose(run).verdict.why
+    level = pairs(losses, settings={}, preference__margin=0.5 + 0.3 * made.noise(200, 3))
+    assert "rises early" not in diagnose(level).verdict.why
+
+
+@pytest.mark.parametrize(
+    ("losses", "held_out_losses", "verdict"),
+    [
+        ([1.07, 0.96, 0.9, 0.85, 0.8], None, Word.LEARNING),
+        ([1.07, 0.96, 0.9, 0.85], None, Word.UNKNOWN),
+        ([1.07, 0.96, 1.2, 0.85, 0.8], None, Word.UNKNOWN),
+        ([1.07, 1.06, 1.055, 1.054, 1.053], None, Word.UNKNOWN),
+        ([1.07, 0.96, 0.9, 0.85, 0.8], [0.9, 0.85, 0.84, 0.9, 0.95], Word.UNKNOWN),
+        ([1.07, 0.96, 0.9, 0.85, 0.8], [0.9, 0.8, 0.7, 0.6, 0.5], Word.LEARNING),
+    ],
+)
+def test_few_losses_of_epochs_are_told_by_their_order(losses, held_out_losses, verdict):
+    columns = {"optimiser__loss": losses}
+    if held_out_losses is not None:
+        columns["optimiser__eval_loss"] = held_out_losses
+    run = made.trace(Profile.SUPERVISED, {"algorithm": "sft"}, **columns)
+    assert word(run) is verdict
 
 
 def test_trap_few_rows_that_rise_at_once_are_not_flat():

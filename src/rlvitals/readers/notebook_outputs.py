@@ -317,7 +317,10 @@ def _failures(path: Path, cell: Cell, last: int) -> list[Training]:
     error, has_begun = _failure(cell), bool(_tables_of_trainers(cell))
     is_stopped = bool(_error(cell)) and not error and has_begun and not last
     has_failed = bool(error) and (has_begun or not last)
-    if not (is_stopped or has_failed) or not TRAINING_CALL.search(cell.source):
+    # A loop of one's own trains by these calls.
+    step = r"\.backward\(|(?:trainer|optimi[sz]er)\w*\.step\("
+    trains = TRAINING_CALL.search(cell.source) or re.search(step, cell.source)
+    if not (is_stopped or has_failed) or not trains:
         return []
     log = Log("console", {}, {}, where=str(path))
     return [Training(cell.number, _add_ending(log, cell, None, is_complete=False))]

@@ -62,7 +62,7 @@ from rlvitals.rules.parts import (
     unpaid_task,
 )
 from rlvitals.rules.remembered import cache_by_trace
-from rlvitals.rules.scarce_outcomes import pair_trend, return_trend
+from rlvitals.rules.scarce_outcomes import few_losses, pair_trend, return_trend
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     MIN_OUTCOME_POINTS,
@@ -307,8 +307,10 @@ def verdict_trend(trace: Trace) -> Standing:
     if trend.state == "unknown" and not trend.metric:  # no outcome of training is logged
         evaluated = (*_evaluations(trace, None), *few_evaluations(trace, None))
         trend = next((h for h in evaluated if h.state != "unknown"), trend)
-    if trend.state == "unknown" and (ordered := few_returns(trace) or rising_evaluations(trace)):
-        return ordered
+    if trend.state == "unknown":
+        ordered = few_returns(trace) or rising_evaluations(trace) or few_losses(trace)
+        if ordered is not None:
+            return ordered
     if trend.state in {"unknown", "flat"} and succeeds_throughout(trace):
         return replace(trend, state="holding its best", why="")
     right = trace.numbers(ACCURACY.name, MIN_GAIN_POINTS)

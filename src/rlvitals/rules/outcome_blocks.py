@@ -173,16 +173,13 @@ def may_be_good(trace: Trace, name: str) -> bool:
     Of 207 published curves 40 are flat by blocks. Of these 32 never learned, seven lost, swung or
     crashed, and one began at a good level. A policy that had learned before its log begins is sure
     from the first rows on, has the best possible outcome again and again, or the training's return
-    rises beside a flat evaluation. A few values that end no lower may be the start of a run.
+    rises beside a flat evaluation. A few values may be the start of a run.
     """
     values = trace[name].finite().values
     best, worst = float(values.max()), float(values.min())
     is_bound = best > worst and float((values == best).mean()) >= MIN_STUCK_TOP_SHARE
     is_bound = is_bound and float(values.mean()) >= (best + worst) / 2
-    thirds = np.array_split(values, 3)
-    ends_lower = name != EVAL_OUTCOME and thirds[-1].mean() < thirds[0].mean()
-    is_start = len(values) < MIN_GAIN_POINTS and not ends_lower
-    if is_start or is_bound or _is_sure_at_first(trace):
+    if len(values) < MIN_GAIN_POINTS or is_bound or _is_sure_at_first(trace):
         return True
     is_evaluation = name == EVAL_OUTCOME and RETURN.name in trace and not _explores_less(trace)
     return is_evaluation and standing(trace, of=RETURN.name).improves
