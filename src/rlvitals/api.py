@@ -89,6 +89,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     if isinstance(run, Trace):
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
+        clock.now("" if now is None else str(now))  # checked, as a path's is; not used
         rules = load.chosen_rules(only or (), ignore or ())
         diagnosis = judge(_with_settings(run, profile, settings, thresholds, live=live), rules)
         return add_retractions(diagnosis, rules) if replay else diagnosis
