@@ -139,6 +139,16 @@ def test_diagnose_a_trace_by_its_arguments_alone(tmp_path):
         rlvitals.diagnose(trace, map={"a": "outcome/return"})
 
 
+@pytest.mark.parametrize("now", ["yesterday", -1.0, float("nan"), float("inf"), "2026-13-01"])
+def test_a_time_that_is_none_is_refused_of_a_path_and_of_a_trace(tmp_path, now):
+    path = write(tmp_path / "one")
+    for run in (path, rlvitals.trace(path)):
+        with pytest.raises(rlvitals.UsageError, match="is not a time") as error:
+            rlvitals.diagnose(run, now=now)
+        assert error.value.hint == "--now 2026-01-31T12:00:00Z"
+    assert rlvitals.diagnose(rlvitals.trace(path), now="2026-01-31").verdict
+
+
 def test_a_framework_s_own_name_for_a_setting_is_understood(tmp_path):
     found = rlvitals.trace(write(tmp_path / "one"), settings={"kl_target": 0.5})
     assert 0.5 in found.settings.values()

@@ -21,6 +21,8 @@ from rlvitals.hosted.address import to_path
 from rlvitals.metrics import canonicalize
 from rlvitals.options import Plot
 from rlvitals.readers.discovery import sources
+from rlvitals.rollouts import rollout_index
+from rlvitals.rollouts.series import to_log
 from rlvitals.tracking import clock
 from rlvitals.types import Log, Profile, Setting, Trace
 from rlvitals.views import notebook
@@ -87,6 +89,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     if isinstance(run, Trace):
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
+        clock.now("" if now is None else str(now))  # checked, as a path's is; not used
         rules = load.chosen_rules(only or (), ignore or ())
         diagnosis = judge(_with_settings(run, profile, settings, thresholds, live=live), rules)
         return add_retractions(diagnosis, rules) if replay else diagnosis
@@ -305,9 +308,11 @@ def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of o
 def read(path: Where) -> tuple[Log, ...]:
     """Read one run's files with their original names; one log for each program that wrote them.
 
-    Raises UnreadableLog if none of the files can be read, UsageError if there are several runs.
+    Saved rollouts without a log are one: their means at each step. Raises UnreadableLog if none of
+    the files can be read, UsageError if there are several runs.
     """
-    return sources.read(_find_run(path))
+    run = _find_run(path)
+    return sources.read(run) if run.files else (to_log(rollout_index.read(run.root)),)
 
 
 def _with_settings(

@@ -26,6 +26,22 @@ def test_a_run_that_was_finished_by_itself_is_not_joined(tmp_path, monkeypatch):
     assert run_folders.join(run_folders.Source("trackio", "3")) is None
 
 
+@pytest.mark.parametrize("other", ["finished", "failed"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_exit_code_of_the_tracker_that_failed_is_the_run_s(tmp_path, monkeypatch, first, other):
+    monkeypatch.delenv(run_folders.FOLDER_VARIABLE, raising=False)
+    run = rlvitals.start(tmp_path / "run")
+    run.log(1, {"reward": 1.0})
+    shares = [
+        run_folders.share(run, run_folders.Source("wandb", "1")),
+        run_folders.join(run_folders.Source("mlflow", "2")),
+    ]
+    shares[first].finish("failed", exit_code=3)
+    shares[not first].finish(other, exit_code=None)
+    found = rlvitals.trace(tmp_path / "run").lifecycle
+    assert (found.exit_code, found.reason) == (3, "exit code 3")
+
+
 def test_a_recording_that_fails_is_one_line_and_no_error(capsys):
     library = SimpleNamespace(log=lambda value: value + 1)
     calls.follow(library, "log", lambda *_: 1 / 0)

@@ -203,6 +203,16 @@ def test_the_best_by_a_loss_and_nan_is_never_best(tmp_path):
     assert there(tmp_path) == [2, 4]
 
 
+@pytest.mark.parametrize("better", ["lower", "MAX", "minimum", "", None, True])
+def test_a_direction_that_is_neither_max_nor_min_is_refused(better):
+    with pytest.raises(UsageError, match="better cannot be ") as error:
+        Best("loss", better)
+    assert all(word in error.value.hint for word in ('"max"', '"min"'))
+    assert ("did you mean max?" in error.value.hint) is (better == "MAX")
+    assert ("did you mean min?" in error.value.hint) is (better == "minimum")
+    assert error.value.where == "Best('loss')"
+
+
 def test_the_best_is_found_by_whoever_asks_and_passed_over_where_it_is_damaged(tmp_path):
     one = made(tmp_path, keep=5, keep_best=Best("loss", "min"))
     assert one.best() is None

@@ -266,6 +266,16 @@ def test_how_a_run_ended(code, status):
     assert rows(only()) == [(0, {"a": 1})]  # what was not committed is not lost
 
 
+@pytest.mark.parametrize("name", ["module", "run", "teardown"])
+def test_the_exit_code_is_kept(name):
+    run = wandb.init()
+    run.log({"a": 1})
+    {"module": wandb.finish, "run": run.finish, "teardown": wandb.teardown}[name](3)
+    assert events(only(), "finish")[0]["exit_code"] == 3
+    found = rlvitals.trace(only()).lifecycle
+    assert (found.exit_code, found.reason) == (3, "exit code 3")
+
+
 def test_a_block_that_fails_is_a_failed_run():
     with pytest.raises(ZeroDivisionError), wandb.init() as run:
         run.log({"a": 1 / 0})

@@ -10,6 +10,7 @@ from dialect_files import lines
 import rlvitals
 from rlvitals.diagnosis import load
 from rlvitals.readers import select
+from rlvitals.readers.discovery import sources
 from rlvitals.rollouts import records, rollout_columns, rollout_index, series
 from rlvitals.rollouts.rollout_columns import is_looping
 
@@ -182,6 +183,19 @@ def test_a_run_s_rollouts_are_series_of_its_trace(tmp_path):
     assert trace["reward/group_zero_std"].values.tolist() == [0.0] * 10
     assert trace["outcome/reward"].values[0] == 0.5  # the training's own, not the samples'
     assert trace.unmapped == ()
+
+
+@pytest.mark.parametrize("name", ["", "0.jsonl"])
+def test_rollouts_alone_are_read_as_a_log(tmp_path, name):
+    path = write_run(tmp_path / "run") / name
+    (log,) = rlvitals.read(path)
+    assert log.source == "rollouts"
+    assert log.series["rollout/reward_mean"].values.tolist() == [0.25] * (1 if name else 3)
+    assert "outcome/reward" in rlvitals.trace(path)
+
+
+def test_no_file_and_no_error_are_no_log(tmp_path):
+    assert sources.read(sources.Run("run", tmp_path, ())) == ()
 
 
 def test_a_sandbox_that_fails_is_named_by_the_rollouts_alone(tmp_path):

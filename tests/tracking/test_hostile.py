@@ -218,6 +218,24 @@ def test_whatever_the_settings_and_the_tags_are_a_run_begins(tmp_path, name):
     assert points(tmp_path)["x"] == [(1, 1.0)]
 
 
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_the_config_is_a_run_begins(tmp_path, name):
+    with rlvitals.start(tmp_path, config=HOSTILE[name](), strict=False) as run:
+        run.log(1, {"x": 1.0})
+    assert points(tmp_path)["x"] == [(1, 1.0)]
+
+
+@pytest.mark.parametrize("config", [5, "lr", [1, 2], [([], 1)]], ids=repr)
+def test_a_config_without_names_is_noted_as_settings_are(tmp_path, config):
+    with rlvitals.start(tmp_path / "a", config=config, strict=False) as run:
+        assert dict(run.settings) == {}
+    (note,) = happened(tmp_path / "a", "note")
+    assert note.facts["text"].startswith("settings must be a dict, not ")
+    for name in ("config", "settings"):
+        with pytest.raises(rlvitals.UsageError, match="settings must be a dict, not "):
+            rlvitals.start(tmp_path / "b", **{name: config}, strict=True)
+
+
 def test_a_mapping_without_end_is_cut(monkeypatch, tmp_path):
     monkeypatch.setattr("rlvitals.tracking.media.MAX_COLUMN_CELLS", 1000)
     monkeypatch.setattr("rlvitals.tracking.tensors.MAX_ROW_NAMES", 1000)

@@ -127,6 +127,53 @@ def test_the_parts_of_a_reward_that_do_not_add_up(total):
         rlvitals.lab.reward_parts({"speed": 0.5, "effort": -0.2}, total)
 
 
+@pytest.mark.parametrize(
+    ("numbers", "total"),
+    [
+        ((math.nan, 2.0), 3.0), ((math.nan, 2.0), math.inf), ((math.inf, 2.0), 3.0),
+        ((math.inf, 2.0), -math.inf), ((math.inf, 2.0), math.nan),
+        ((math.inf, -math.inf), math.inf), ((1.0, 2.0), math.nan),
+        ((1.0, 2.0), math.inf), ((1e308, 1e308), 1.0),
+    ],
+)  # fmt: skip
+def test_a_reward_that_is_finite_where_its_parts_are_not_or_they_where_it_is_not(numbers, total):
+    parts = dict(zip(("speed", "effort"), numbers, strict=True))
+    with pytest.raises(rlvitals.UsageError, match="the parts of the reward add up to") as error:
+        rlvitals.lab.reward_parts(parts, total)
+    assert ("check speed" in error.value.hint) is not math.isfinite(numbers[0])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "total"),
+    [
+        ((math.nan, 2.0), math.nan), ((math.inf, 2.0), math.inf), ((-math.inf, 2.0), -math.inf),
+        ((math.inf, -math.inf), math.nan), ((1e308, 1e308), math.inf),
+    ],
+)  # fmt: skip
+def test_parts_that_are_not_finite_agree_with_a_total_that_is_what_they_add_up_to(numbers, total):
+    parts = dict(zip(("speed", "effort"), numbers, strict=True))
+    for row in (rlvitals.lab.reward_parts(parts, total), rlvitals.lab.reward_parts(parts)):
+        assert row["outcome/reward"] == pytest.approx(total, nan_ok=True)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-9, 1e-3, 1.0, 1e9])
+def test_the_tolerance_is_a_share_of_the_size_of_the_parts(size):
+    parts = {"speed": 0.5 * size, "effort": -0.2 * size}
+    rlvitals.lab.reward_parts(parts, (0.3 + 4e-7) * size)
+    rlvitals.lab.reward_parts(parts, 0.31 * size, tolerance=0.03)
+    rlvitals.lab.reward_parts({"speed": size, "effort": -size}, 1e-7 * size)  # float32 cancels
+    for total in (0.3 + 6e-7, 0.0, 500):
+        with pytest.raises(rlvitals.UsageError, match="the parts of the reward add up to"):
+            rlvitals.lab.reward_parts(parts, total * size)
+
+
+def test_parts_of_nothing_add_up():
+    assert rlvitals.lab.reward_parts({}, 0.0) == {"outcome/reward": 0.0}
+    assert rlvitals.lab.reward_parts({"speed": 0.0}, -0.0)["outcome/reward"] == 0
+    tiny = float(np.float32(1e-40))  # what a device that knows no smaller numbers takes for 0
+    assert rlvitals.lab.reward_parts({"speed": tiny}, 0.0)["outcome/reward"] == 0
+
+
 def test_action_shares():
     found = rlvitals.lab.action_shares(np.array([[0, 2], [2, 2]]), names=["left", "stay", "right"])
     assert found == {

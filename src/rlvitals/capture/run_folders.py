@@ -43,6 +43,7 @@ class Recording:
     trackers: set[str] = field(default_factory=set)  # that are or were open
     owners: dict[str, Source] = field(default_factory=dict)  # of each key: the first to log it
     status: str = "finished"
+    facts: dict[str, Any] = field(default_factory=dict)  # of how a tracker failed: its exit code
 
 
 class Share:
@@ -101,12 +102,13 @@ class Share:
         recording.shares.remove(self)
         if status != "finished":
             recording.status = status
+            recording.facts |= {key: value for key, value in facts.items() if value is not None}
         if recording.shares:
             self._run.flush()
             return
         if recording in _recordings:
             _recordings.remove(recording)
-        self._run.finish(recording.status, **facts)
+        self._run.finish(recording.status, **{**facts, **recording.facts})
 
     def __exit__(
         self,

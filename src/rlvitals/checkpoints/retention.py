@@ -5,7 +5,7 @@ from math import isnan
 from typing import Literal
 
 from rlvitals.checkpoints.manifest import Manifest
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, nearest
 from rlvitals.startup.fast_dataclass import dataclass
 
 
@@ -23,6 +23,18 @@ class Best:
 
     metric: str
     better: Literal["max", "min"] = "max"
+
+    def __post_init__(self) -> None:
+        """Check the direction. Raises UsageError."""
+        directions = ("max", "min")
+        if self.better not in directions:
+            suggestion = nearest(str(self.better), directions)
+            hint = f"{suggestion} " if suggestion else ""
+            raise UsageError(
+                f"better cannot be {self.better!r}",
+                where=f"Best({self.metric!r})",
+                hint=f'{hint}"max" where the highest is the best, "min" where the lowest is',
+            )
 
     def of(self, entries: Sequence["Entry"]) -> "Entry | None":
         """Return the best entry, the newest of equals; None if none has the metric."""

@@ -3,14 +3,14 @@
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, join_first
 from rlvitals.startup.fast_dataclass import dataclass
 
 
@@ -202,7 +202,7 @@ def reward_parts(
         The reward that the loop uses. Default: the sum of the parts.
     tolerance : float
         Allowed difference of `total` from the sum, as a share of the largest absolute value of the
-        parts, the total and 1.
+        parts and the total. A difference below 1.2e-38, the least normal float32, is rounding.
 
     Returns
     -------
@@ -212,24 +212,41 @@ def reward_parts(
     Raises
     ------
     UsageError
-        If `total` differs from the sum of finite parts by more: a part is missing, counted twice,
-        or of another sign.
+        If `total` differs from the sum of the parts by more: a part is missing, counted twice, or
+        of another sign. Where a part is NaN or infinite, `total` has to be what they add up to, NaN
+        or the same infinity.
     """
     numbers = {name: float(value) for name, value in parts.items()}
-    sum_of_parts = (
-        math.fsum(numbers.values()) if all(map(math.isfinite, numbers.values())) else math.nan
-    )
+    sum_of_parts = _add_up(numbers.values())
     row = {f"reward/component/{name}": value for name, value in numbers.items()}
     row["outcome/reward"] = sum_of_parts if total is None else float(total)
-    scale = max([1.0, abs(row["outcome/reward"]), *map(abs, numbers.values())])
-    if total is not None and abs(float(total) - sum_of_parts) > tolerance * scale:
+    scale = max([abs(row["outcome/reward"]), *map(abs, numbers.values())])
+    if not _agree(row["outcome/reward"], sum_of_parts, tolerance * scale):
         terms = " + ".join(f"{name} {value:g}" for name, value in numbers.items())
+        not_finite = [name for name, value in numbers.items() if not math.isfinite(value)]
         raise UsageError(
-            f"the parts of the reward add up to {sum_of_parts:g}, not {float(total):g}",
+            f"the parts of the reward add up to {sum_of_parts:g}, not {row['outcome/reward']:g}",
             where=terms,
-            hint="log every part with the sign and the weight it has in the total",
+            hint=f"a part that is not finite makes the total so: check {join_first(not_finite, 3)}"
+            if not_finite
+            else "log every part with the sign and the weight it has in the total",
         )
     return row
+
+
+def _add_up(numbers: Collection[float]) -> float:
+    """Return the sum, exact where it is finite; NaN or an infinity as additions give it."""
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):  # beyond float64, infinities of both signs
+        return float(sum(numbers))
+
+
+def _agree(total: float, sum_of_parts: float, allowed: float) -> bool:
+    """Return whether two sums differ by no more than allowed, or by float32's smallest steps."""
+    if math.isfinite(total) and math.isfinite(sum_of_parts):
+        return abs(total - sum_of_parts) <= max(allowed, float(np.finfo(np.float32).tiny))
+    return total == sum_of_parts or (math.isnan(total) and math.isnan(sum_of_parts))
 
 
 def action_shares(

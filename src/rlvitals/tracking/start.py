@@ -172,13 +172,21 @@ def _settings(
     if config is not None:
         if settings is not None:
             raise UsageError("settings and config are the same", hint="start(settings=...)")
-        settings = as_mapping(config)
+        settings = _named_values(config)
     try:
         return ({} if settings is None else media.settings(settings)), []
     except UsageError as error:
         if strict:
             raise
         return {}, [error.problem]
+
+
+def _named_values(config: object) -> object:
+    """Return what a config names; a config without names unchanged, for `settings` to refuse."""
+    try:
+        return as_mapping(config)
+    except Exception:  # noqa: BLE001 - a caller's object may raise anything
+        return config
 
 
 def _begin_or_warn(launch: "_Launch", wrong: Sequence[str], *, strict: bool) -> Run:

@@ -228,7 +228,8 @@ class Run:
             self._watching.close()
             if self.summary:
                 self._record_summary(dict(self.summary))
-            self.recording.finish("failed" if exit_code else "finished")
+            status = "failed" if exit_code else "finished"
+            self.recording.finish(status, exit_code=exit_code or None)
 
     def ignore(self, *features: str) -> None:
         """Note, once each, features that have no effect here."""

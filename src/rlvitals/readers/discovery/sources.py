@@ -291,7 +291,7 @@ def read(run: Run, *, thin: bool = False) -> tuple[Log, ...]:
     become one log, monitors of parallel environments one stream of episodes. What a process printed
     stands last. The keys of evaluation files have "eval/" before them. Settings that look
     like secrets are left out, and secrets are taken out of notes and tracebacks.
-    Raises UnreadableLog.
+    A run without files, of saved rollouts alone, has no log. Raises UnreadableLog.
     """
     by_file: dict[Path, Log | UnreadableLog] = {}
     for file, reader in run.files:
@@ -329,7 +329,7 @@ def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log
         key = (reader.name, role) if reader.in_parts else inside
         series = {k if k.startswith(role) else f"{role}{k}": s for k, s in log.series.items()}
         logs.append((key, replace(log, where=inside, series=series)))
-    if not logs:
+    if errors and not logs:
         raise _none_readable(errors)
     for problem, files in failed.items():
         more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
