@@ -114,7 +114,7 @@ def summarise(run: Where) -> str:
 
 
 def report(run: Where, path: Where = "report.html") -> Path:
-    """Write the HTML page of `rlvitals report` for the run at a path `run`; return `path`.
+    """Write the HTML page of `rlvitals report RUN` for the run at a path `run`; return `path`.
 
     Missing folders of `path` are created, and an existing file is replaced. Raises UnreadableLog if
     the run cannot be read, UsageError for invalid settings or several runs, and OSError if the page

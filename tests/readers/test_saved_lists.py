@@ -11,6 +11,7 @@ from loading import read_log
 
 import rlvitals
 from rlvitals.errors import UnreadableLog
+from rlvitals.readers import json_lists
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats import plain_pickle
 from rlvitals.readers.select import claim, reader_of
@@ -521,3 +522,30 @@ def test_a_curve_of_tensorboard_is_called_after_its_tag(tmp_path, tag):
     rows = (f"{1.7e9 + i},{100 * i},{0.01 * i}" for i in range(50))
     path.write_text("\n".join(("Wall time,Step,Value", *rows)) + "\n")
     assert list(read_log(path).series) == [tag.replace("_", "/", 1)]
+
+
+def points(values):
+    return [{"step": 10 * n, "value": v, "epoch": n / 8} for n, v in enumerate(values)]
+
+
+def test_lists_of_points_are_the_columns_of_one_run(tmp_path):
+    path = tmp_path / "training_metrics.json"
+    document = {
+        "metrics": {"loss": points([3.0, 2.0, 1.0]), "eval/reward": points([0.1, 0.2, 0.3])}
+    }
+    path.write_text(json.dumps({"metadata": {"seed": 3}, **document}))
+    log = reader_of(path).read(path, None)[0]
+    assert log.series["loss"].steps.tolist() == [0, 10, 20]
+    assert log.series["eval/reward"].values.tolist() == [0.1, 0.2, 0.3]
+    assert log.settings["metadata/seed"] == 3
+
+
+def test_lists_of_points_whose_names_repeat_are_a_run_each(tmp_path):
+    path = tmp_path / "training_metrics.json"
+    measures = {"loss": points([3.0, 2.0, 1.0]), "rewards/chosen": points([0.1, 0.2, 0.3])}
+    document = {f"{name}/{key}": p for name in ("short", "long") for key, p in measures.items()}
+    path.write_text(json.dumps({"metrics": document}))
+    readers = json_lists.split(path, b"")
+    assert set(readers) == {"short", "long"}
+    log = readers["long"].read(path, None)[0]
+    assert log.series["rewards/chosen"].values.tolist() == [0.1, 0.2, 0.3]

@@ -3,6 +3,7 @@
     {"gamma": 0.99, "training_rewards": [-9.5, 14.9, ...], "epsilon": [...]}
     {"q_learning": [{"episode": 1, "reward": 3.5}, ...], "eval_history": [{...}, ...]}
     {"dqn": {"rewards": [...]}, "ppo": {"rewards": [...]}}      two runs
+    {"reward": [{"step": 1, "value": 3.5}, ...]}    a list of points for each metric
     [[wall time, step, value], ...]                 TensorBoard's download of one curve
     [3.5, 4.0, ...]                                 one number an episode
 
@@ -105,8 +106,11 @@ def _text(head: bytes) -> bytes:
 
 
 def _names(text: bytes) -> list[str]:
-    """Return the names of the lists of numbers in a document's beginning."""
-    return [name.decode(errors="replace") for name in NAMED_LIST.findall(text)]
+    """Return the names of the lists of numbers, and of points, in a document's beginning."""
+    point = rb'\{(?=[^{}]{0,400}"step"\s*:)(?=[^{}]{0,400}"value"\s*:)'
+    point_lists = re.findall(rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + point, text)
+    names = (*NAMED_LIST.findall(text), *point_lists)
+    return [name.decode(errors="replace") for name in names]
 
 
 def _rows(text: bytes) -> list[list[str]]:

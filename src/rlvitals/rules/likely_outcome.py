@@ -113,8 +113,6 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
         return "lost"
     if trend.stalls or holds or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
         return ""
-    if loses_part(trace, likely) and not _explains_end(trace, trend):
-        return "lost"
     return "" if _is_learned_at_once(trace) else "flat"
 
 
@@ -145,18 +143,9 @@ def _has_excuse(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
     is_small = likely.best - likely.last < _least_loss(trace, name, series) or course.keeps(
         material
     )
-    return is_small or _explains_end(trace, trend)
-
-
-def _explains_end(trace: Trace, trend: Standing) -> bool:
-    """Return True if a window that still fills, a dip or swings explain an end below the best."""
-    picked = outcome(prefer_evaluation(trace))
-    if picked is None:
-        return True
-    name, series = picked
     full_step = first_full_step(trace, name, series)
     is_filling = trend.state != "falling" and series.steps[-1] < full_step
-    return is_filling or is_no_loss(trace, name, series, course_of(series.values))
+    return is_small or is_filling or is_no_loss(trace, name, series, course)
 
 
 def _least_loss(trace: Trace, name: str, series: Series) -> float:

@@ -24,6 +24,7 @@ from rlvitals.rules.gains import (
     order_errors,
     slope_errors,
 )
+from rlvitals.rules.going_on import liveness
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     MIN_LOSS_GAIN,
@@ -98,7 +99,7 @@ def _order_standing(trace: Trace) -> Standing | None:
     margin, share, loss = (None if each is None else each.values for each in series)
     if loss is None or (share is None and margin is None):
         return None
-    if not is_evaluated and len(loss) >= MIN_OUTCOME_POINTS:
+    if not is_evaluated and (len(loss) >= MIN_OUTCOME_POINTS or _may_be_start(trace, loss)):
         return None
     parts = margin is not None and _rise_in_order(margin)
     if share is None:
@@ -120,6 +121,11 @@ def _order_standing(trace: Trace) -> Standing | None:
     falls = gain_of_pairs < -0.05  # more than the error of some hundred pairs
     reason = f"{'falls' if falls else 'does not rise'} {reason}, and the held-out loss rises"
     return Standing("falling" if falls else "flat", name, reason, first, last, best)
+
+
+def _may_be_start(trace: Trace, values: Array) -> bool:
+    """Return True if values may be the first rows of a run that goes on."""
+    return len(values) < MIN_OUTCOME_POINTS - 2 and liveness(trace).live is not False
 
 
 def _rise_in_order(values: Array) -> bool:
@@ -164,7 +170,8 @@ def few_losses(trace: Trace) -> Standing | None:
     trains_pairs = any(other.startswith("preference/") for other in trace.series)
     if trace.profile is not Profile.SUPERVISED or trains_pairs or losses is None:
         return None
-    if len(losses) >= MIN_OUTCOME_POINTS or not _rise_in_order(-losses.values):
+    is_few = len(losses) < MIN_OUTCOME_POINTS and not _may_be_start(trace, losses.values)
+    if not is_few or not _rise_in_order(-losses.values):
         return None
     first, last = float(losses.values[0]), float(losses.values[-1])
     if first - last < MIN_LOSS_GAIN * abs(first):

@@ -185,7 +185,7 @@ class Run(TrackerNames):
 
     @catch_errors
     def log_rollouts(self, step: int, samples: Sequence[Mapping[str, object]]) -> None:
-        """Record `samples` of a `step` for `rlvitals samples`: dicts of "prompt", "reward", ..."""
+        """Record `samples` of a `step` for `rlvitals samples RUN`: dicts of "prompt", "reward"."""
         self._rollouts.add(validation.step(step), samples)
 
     @catch_errors

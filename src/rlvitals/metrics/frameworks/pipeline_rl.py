@@ -48,17 +48,6 @@ RL = {  # finetune/rl/__init__.py, rl_step
     "value_mean": Name(value.PREDICTION_MEAN, TOKENS_THEN_SEQUENCES),
     "value_loss": Name(value.LOSS),
 }
-PUBLISHED_KEYS = {
-    "reward_mean": Name(outcome.REWARD, OVER_PUBLISHED_ROLLOUTS),
-    "success_mean": Name(outcome.ACCURACY, OVER_PUBLISHED_ROLLOUTS),
-    "output_tokens_mean": Name(language.LENGTH_MEAN, OVER_PUBLISHED_ROLLOUTS),
-    "output_tokens_max": Name(language.LENGTH_MAX),
-    "output_tokens_min": Name(language.LENGTH_MIN),
-    "prompt_tokens_mean": Name(language.QUERY_LENGTH_MEAN, OVER_PUBLISHED_ROLLOUTS),
-    "overflow_mean": Name(language.TRUNCATED_SHARE, "without an end token"),
-    "num_turns_mean": Name(rollouts.TURNS_MEAN, OVER_PUBLISHED_ROLLOUTS),
-    "no_error_mean": Name(rollouts.KEPT_SHARE, "again", again=True),
-}
 
 NAMES = Table(
     "pipeline-rl",
@@ -71,9 +60,17 @@ NAMES = Table(
         "stats/completed_steps": Name(optimiser.UPDATES),
         "stats/epoch": Name(progress.EPOCH),
         "stats/tokens": Name(throughput.TOKENS, "since the start"),
-        **{f"actor/{key}": name for key, name in {**PUBLISHED_KEYS,
-"test_reward_mean": Name(outcome.EVAL_REWARD, "test rollouts"),
-    "test_success_mean": Name(outcome.EVAL_ACCURACY, "test rollouts")}.items()},
+        "actor/reward_mean": Name(outcome.REWARD, OVER_PUBLISHED_ROLLOUTS),
+        "actor/success_mean": Name(outcome.ACCURACY, OVER_PUBLISHED_ROLLOUTS),
+        "actor/output_tokens_mean": Name(language.LENGTH_MEAN, OVER_PUBLISHED_ROLLOUTS),
+        "actor/output_tokens_max": Name(language.LENGTH_MAX),
+        "actor/output_tokens_min": Name(language.LENGTH_MIN),
+        "actor/prompt_tokens_mean": Name(language.QUERY_LENGTH_MEAN, OVER_PUBLISHED_ROLLOUTS),
+        "actor/overflow_mean": Name(language.TRUNCATED_SHARE, "without an end token"),
+        "actor/num_turns_mean": Name(rollouts.TURNS_MEAN, OVER_PUBLISHED_ROLLOUTS),
+        "actor/no_error_mean": Name(rollouts.KEPT_SHARE, "again", again=True),
+        "actor/test_reward_mean": Name(outcome.EVAL_REWARD, "test rollouts"),
+        "actor/test_success_mean": Name(outcome.EVAL_ACCURACY, "test rollouts"),
     },
     families=(
         Family(r"actor/(?:test_)?domain_mix_(\w+/.+)", Name(rollouts.STATISTIC)),

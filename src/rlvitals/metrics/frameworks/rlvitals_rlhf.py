@@ -59,6 +59,18 @@ KEYS = {
 }
 
 
+# The same numbers as TRL called them before 0.12.
+AGAIN = {
+    "ppo/mean_scores": "objective/scores",
+    "ppo/policy/approxkl": "policy/approxkl_avg",
+    "ppo/policy/clipfrac": "policy/clipfrac_avg",
+    "ppo/policy/entropy": "policy/entropy_avg",
+    "ppo/loss/policy": "loss/policy_avg",
+    "ppo/loss/value": "loss/value_avg",
+    "ppo/val/clipfrac": "val/clipfrac_avg",
+    "ppo/learning_rate": "lr",
+}
+
 NAMES = Table(
     "rlvitals-rlhf",
     "rlvitals train rlhf",
@@ -103,20 +115,7 @@ NAMES = Table(
         "ppo/policy/advantages": Name(policy.ADVANTAGE_DISTRIBUTION, "every token, whitened"),
         "tokens/queries_dist": Name(language.QUERY_LENGTH_DISTRIBUTION, EVERY),
         "tokens/responses_dist": Name(language.LENGTH_DISTRIBUTION, EVERY),
-        # The same numbers as TRL called them before 0.12.
-        **{
-            old: replace(KEYS[new], again=True)
-            for old, new in (
-                ("ppo/mean_scores", "objective/scores"),
-                ("ppo/policy/approxkl", "policy/approxkl_avg"),
-                ("ppo/policy/clipfrac", "policy/clipfrac_avg"),
-                ("ppo/policy/entropy", "policy/entropy_avg"),
-                ("ppo/loss/policy", "loss/policy_avg"),
-                ("ppo/loss/value", "loss/value_avg"),
-                ("ppo/val/clipfrac", "val/clipfrac_avg"),
-                ("ppo/learning_rate", "lr"),
-            )
-        },
+        **{old: replace(KEYS[new], again=True) for old, new in AGAIN.items()},
     },
     families=(
         Family(r"time/ppo/(.+)", Name(throughput.PHASE_TIME, "seconds")),

@@ -8,7 +8,8 @@ are several runs; a policy that does not learn ("random", "baseline") is none. L
 read by the column that counts their steps, those named for an evaluation under "eval/". Lists of
 rows that are named for stages of training ("sft", "dpo", "grpo") are a run each. Numbers under
 their steps, {"dev_chrf": {"10": 38.4, "20": 36.0, ...}}, are a list of rows, and so are objects
-under theirs, {"1": {"reward": 3.5}, "2": {...}}.
+under theirs, {"1": {"reward": 3.5}, "2": {...}}, and lists of points, {"reward": [{"step": 1,
+"value": 3.5}, ...]}.
 """
 
 import re
@@ -62,7 +63,7 @@ def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> di
     `leaves` are its values under names joined by "/"; `unnamed` is the measure of lists whose names
     hold none.
     """
-    by_step = _rows_by_step(leaves)
+    by_step = _rows_by_step(leaves) | _rows_of_points(leaves)
     arrays = {key: array for key, value in leaves.items() if (array := _array(value)) is not None}
     # Beside a history stand results of the trained policy, and of others.
     history = {k: a for k, a in arrays.items() if "history" in _tokens(k.rpartition("/")[0])}
@@ -117,6 +118,31 @@ def _rows_by_step(leaves: Mapping[str, object]) -> dict[str, Rows]:
         and list(rows) == sorted(rows)
         and (_is_evaluation(name) or any(map(column_guess.is_measure, next(iter(rows.values())))))
     }
+
+
+def _rows_of_points(leaves: Mapping[str, object]) -> dict[str, Rows]:
+    """Return the rows of lists of points, by the first part of their names where these repeat."""
+    points = {
+        tuple(key.split("/")): value
+        for key, value in leaves.items()
+        if isinstance(value, list)
+        and len(value) >= lists.MIN_LIST_POINTS
+        and all(isinstance(item, dict) and {"step", "value"} <= item.keys() for item in value)
+    }
+    if not any(column_guess.is_measure("/".join(path)) for path in points):
+        return {}
+    width = 0  # of what all names begin with
+    while len({path[: width + 1] for path in points}) == 1 and min(map(len, points)) > width + 1:
+        width += 1
+    repeats = Counter(path[width + 1 :] for path in points if len(path) > width + 1)
+    cut = width + (repeats.total() == len(points) and max(repeats.values()) > 1)
+    rows_by_name: dict[str, dict[object, dict[str, object]]] = defaultdict(dict)
+    for path, items in points.items():
+        rows = rows_by_name["/".join(path[width:cut]) or "history"]
+        for item in items:
+            row = rows.setdefault(item["step"], {"step": item["step"]})
+            row["/".join(path[cut:])] = item["value"]
+    return {name: list(rows.values()) for name, rows in rows_by_name.items()}
 
 
 def _array(value: object) -> NDArray[np.float64] | None:

@@ -112,7 +112,7 @@ def check(trace: Trace) -> Answer:
     if trend.metric == SELF_PLAY_METRIC:
         return Undecided("a win rate may be one half by construction: log a score besides")
     picked = outcome(trace)
-    steps = (trace.first_step,) if picked is None else picked[1].steps
+    steps = (trace.first_number,) if picked is None else picked[1].steps
     severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     doubt = _doubt(trace, trend)
     return Finding(
@@ -134,7 +134,7 @@ def _judge_by_shape(trace: Trace, trend: Standing) -> Finding | Undecided:
     if likely is None:
         return Undecided(trend.sentence, ("outcome/return",) if not trend.metric else ())
     levels = f"{likely.first:.4g} to {likely.last:.4g}, best {likely.best:.4g}"
-    summary, onset = "does not improve", trace.first_step
+    summary, onset = "does not improve", trace.first_number
     limit = Bound(likely.first, "mean of its first sixth")
     if loses_part(trace, likely):
         summary, onset = "did not keep what it gained", likely.best_step
