@@ -12,7 +12,8 @@ it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 A hash of its name puts each repository in one of two halves. Those of `classic.csv` and
 `language.csv` are `dev` and `test`. `classic-2.csv` and `language-2.csv` are a later set, `new`, of
 other repositories, `classic-3.csv` a third one with the halves `dev3` and `new3`, and
-`classic-4.csv` a fourth with `dev4` and `new4`, and so on to the lists whose names end in -12.
+`classic-4.csv` a fourth with `dev4` and `new4`, and so on to the lists whose names end in -12. The
+language lists 2, 8, 9 and 11 are open as a whole.
 Rules and readers that are written with a half in view are scored by a half that nobody has seen, so
 `new` and `new3` to `new12` give counts alone: what would show single runs is refused without
 `--reveal`, and a half that was revealed scores no longer.
@@ -65,19 +66,24 @@ ACCEPTED: Mapping[str, set[str]] = {
 PAIR_ALGORITHMS = {"dpo", "kto", "orpo", "cpo", "bco"}
 HEALTHY = {"learning", "converged", "flat-solved"}
 CURVES = set(ACCEPTED)
-# The lists of each set, and the halves of its repositories whose hash is even and odd.
+# The lists of each set, and the halves of its repositories whose hash is even and odd. Of four
+# language lists both halves are open: see "Opened later" in the lists' README.
 SETS: Mapping[str, tuple[str, str]] = {
     "*[a-z].csv": ("dev", "test"),
-    "*-2.csv": ("new", "new"),
+    "classic-2.csv": ("new", "new"),
+    "language-2.csv": ("dev2", "dev2"),
     "*-3.csv": ("dev3", "new3"),
     "*-4.csv": ("dev4", "new4"),
     "*-5.csv": ("dev5", "new5"),
     "*-6.csv": ("dev6", "new6"),
     "*-7.csv": ("dev7", "new7"),
-    "*-8.csv": ("dev8", "new8"),
-    "*-9.csv": ("dev9", "new9"),
+    "classic-8.csv": ("dev8", "new8"),
+    "language-8.csv": ("dev8", "dev8"),
+    "classic-9.csv": ("dev9", "new9"),
+    "language-9.csv": ("dev9", "dev9"),
     "*-10.csv": ("dev10", "new10"),
-    "*-11.csv": ("dev11", "new11"),
+    "classic-11.csv": ("dev11", "new11"),
+    "language-11.csv": ("dev11", "dev11"),
     "*-12.csv": ("dev12", "new12"),
 }
 UNSEEN = {name for halves in SETS.values() for name in halves if name.startswith("new")}

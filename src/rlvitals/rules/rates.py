@@ -189,7 +189,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 20, 0, 0, 0, 0, 0, 1, 2),
     ),
     "no-learning": (
-        Rate("GRPO-like", 60, 0, 0, 0, 0, 0, 2, 17),
+        Rate("GRPO-like", 74, 0, 0, 0, 0, 0, 2, 17),
         Rate("RLHF", 12, 0, 0, 0, 0, 0, 1, 1),
         Rate("off-policy control", 78, 0, 0, 0, 0, 0, 3, 17),
         Rate("on-policy control", 232, 0, 0, 0, 0, 0, 4, 22),
