@@ -177,7 +177,7 @@ def likely_outcome(trace: Trace) -> LikelyOutcome | None:
     shape = curve_shape(series.values)
     if shape is None:
         return None
-    improved, flat, lost = (float(p) for p in _probabilities(shape))
+    improved, flat, lost = (float(p) for p in probabilities_of(shape))
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers near 1e308
         sixths = block_means(series.values, 6)
     if not np.isfinite(sixths).all():
@@ -202,7 +202,8 @@ def _judged_series(trace: Trace) -> tuple[str, Series] | None:
     return None if unclear_gain(trace) else (name, trace[name].finite())
 
 
-def _probabilities(shape: Array) -> Array:
+def probabilities_of(shape: Array) -> Array:
+    """Return the probabilities [3] of "improved", "flat" and "lost" for the numbers of `SHAPE`."""
     table = np.array(list(WEIGHTS.values()))
     means, sds, coefficients = table[:, 0], table[:, 1], table[:, 2:]
     scores = (shape - means) / sds @ coefficients + np.array(INTERCEPTS)
