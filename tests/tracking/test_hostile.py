@@ -280,3 +280,23 @@ def test_a_ray_that_raises_stops_no_recording(tmp_path, monkeypatch, in_worker):
     with rlvitals.start(tmp_path / "run") as run:
         run.log(1, {"return": 1.0})
     assert points(tmp_path / "run")["return"] == [(1, 1.0)]
+
+
+def test_a_config_or_a_summary_without_names_is_noted_in_a_run_that_goes_on(tmp_path):
+    with rlvitals.start(tmp_path / "run", strict=False) as run:
+        run.config.update(5)
+        run.summary.update(5)
+        run.config.update({"lr": 0.1})
+        assert dict(run.config) == {"lr": 0.1}
+    assert points(tmp_path / "run") == {}
+    strict = rlvitals.start(tmp_path / "strict", strict=True)
+    with strict, pytest.raises(rlvitals.UsageError, match="settings must be a dict, not an int"):
+        strict.config.update(5)
+
+
+def test_a_config_without_names_begins_a_run_of_w_and_b_s_names(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # strict otherwise
+    run = rlvitals.init(config=5, dir=tmp_path)
+    run.log({"x": 1.0})
+    run.finish()
+    assert dict(run.config) == {}

@@ -15,11 +15,17 @@ class Config(MutableMapping[str, Any]):
         object.__setattr__(self, "_on_change", on_change)
 
     def update(self, *sources: Any, allow_val_change: bool | None = None, **more: Any) -> None:
-        """Take the settings of a mapping, of pairs, or of parsed arguments."""
+        """Take the settings of a mapping, of pairs, or of parsed arguments.
+
+        Nothing is taken where a source has no names: it is reported as an invalid change.
+        """
         del allow_val_change  # a change is an event here, never an error
         settings: dict[str, Any] = {}
-        for source in sources:
-            settings |= as_mapping(source)
+        for source in map(named_values, sources):
+            if not isinstance(source, Mapping):
+                self._on_change(source)
+                return
+            settings |= source
         settings |= more
         self._values.update(settings)
         self._on_change(settings)
@@ -96,3 +102,11 @@ def as_mapping(source: Any) -> Mapping[str, Any]:
     if isinstance(source, Mapping):
         return source
     return vars(source) if hasattr(source, "__dict__") else dict(source)
+
+
+def named_values(source: Any) -> Any:
+    """Return what a source names; one without names unchanged, for its receiver to refuse."""
+    try:
+        return as_mapping(source)
+    except Exception:  # noqa: BLE001 - a caller's object may raise anything
+        return source

@@ -39,7 +39,7 @@ from rlvitals.tracking import (
 from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.redaction import NativeSink
 from rlvitals.tracking.run import Run
-from rlvitals.tracking.settings_mapping import as_mapping
+from rlvitals.tracking.settings_mapping import named_values
 from rlvitals.tracking.sinks import native, selection
 from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.warnings_log import Notes, error_text
@@ -172,21 +172,13 @@ def _settings(
     if config is not None:
         if settings is not None:
             raise UsageError("settings and config are the same", hint="start(settings=...)")
-        settings = _named_values(config)
+        settings = named_values(config)
     try:
         return ({} if settings is None else media.settings(settings)), []
     except UsageError as error:
         if strict:
             raise
         return {}, [error.problem]
-
-
-def _named_values(config: object) -> object:
-    """Return what a config names; a config without names unchanged, for `settings` to refuse."""
-    try:
-        return as_mapping(config)
-    except Exception:  # noqa: BLE001 - a caller's object may raise anything
-        return config
 
 
 def _begin_or_warn(launch: "_Launch", wrong: Sequence[str], *, strict: bool) -> Run:

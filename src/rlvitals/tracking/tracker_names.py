@@ -55,7 +55,7 @@ class TrackerNames:
         """The last value of each metric, and what is set here: an event "summary" each time."""
 
         def record(changed: Mapping[str, object]) -> None:
-            self.event("summary", values=dict(changed))
+            self.event("summary", values=changed)
 
         if "_summary" not in self.__dict__:
             self._summary = Summary(record, self._last_values)

@@ -11,7 +11,7 @@ from rlvitals.errors import UsageError
 from rlvitals.startup.fast_dataclass import dataclass
 from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.run import current
-from rlvitals.tracking.settings_mapping import as_mapping
+from rlvitals.tracking.settings_mapping import named_values
 from rlvitals.tracking.start import start
 from rlvitals.wandb.media import Artifact
 from rlvitals.wandb.recorded import Metric, Run
@@ -100,10 +100,11 @@ def init(
     texts = {key: value or _environment(key) for key, value in arguments.items()}
     texts["group"] = options.get("group") or os.environ.get("WANDB_RUN_GROUP", "")
     texts["job_type"] = options.get("job_type") or _environment("job_type")
-    settings = _select_config(as_mapping(config), options)
+    values = named_values(config)
+    settings = _select_config(values, options) if isinstance(values, Mapping) else {}
     facts = {**texts, "tags": tuple(tags or filter(None, _environment("tags").split(",")))}
     state.run = run = _begin(Path(dir or _environment("dir") or "."), facts, settings, options)
-    run.config.update(settings)
+    run.config.update(settings if isinstance(values, Mapping) else config)
     if options.get("sync_tensorboard") or state.follows_tensorboard:
         from rlvitals.wandb import tensorboard  # noqa: PLC0415 - only for scripts that ask for it
 
