@@ -151,3 +151,13 @@ def test_a_part_of_the_reward_for_right_answers_is_judged_where_no_total_is_logg
         rule.name == "no-learning" for rule, _ in (*diagnosis.findings, *diagnosis.undecided)
     )
     assert diagnosis.verdict.word in {Word.STALLED, Word.UNKNOWN}
+
+
+@pytest.mark.parametrize("seed", [35, 37])
+def test_a_last_level_far_above_the_first_is_not_said_to_be_flat(seed):
+    rng = np.random.default_rng(seed)
+    levels = np.repeat([-183.0, -160.0, -240.0, -110.0, -180.0, -60.0], 45)
+    returns = levels + 30 * rng.normal(size=270)
+    diagnosis = judged(outcome__return=returns - 600 * (rng.random(270) < 0.06))
+    assert likely_outcome(diagnosis.trace).improved < 0.4
+    assert diagnosis.verdict.word is Word.UNKNOWN

@@ -31,7 +31,13 @@ from rlvitals.rules.outcome_blocks import may_be_good
 from rlvitals.rules.parts import unclear_gain
 from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import Standing, least_that_counts, outcome, slow_swing
+from rlvitals.rules.standing import (
+    MIN_START_GAIN,
+    Standing,
+    least_that_counts,
+    outcome,
+    slow_swing,
+)
 from rlvitals.signals.curve_shape import SHAPE, curve_shape
 from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_course import course_of
@@ -113,7 +119,8 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
         return "lost"
     if trend.stalls or holds or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
         return ""
-    return "" if _is_learned_at_once(trace) else "flat"
+    has_gained = _has_gained(trace, likely) and not loses_part(trace, likely)
+    return "" if has_gained or _is_learned_at_once(trace) else "flat"
 
 
 def _is_learned_at_once(trace: Trace) -> bool:
@@ -126,6 +133,17 @@ def _is_learned_at_once(trace: Trace) -> bool:
     values = trace[name].finite().values  # each row: a mean by steps mixes the first ones
     last = median(values[-max(1, len(values) // 6) :]) or 0.0
     return rises_at_once(values, last, material)
+
+
+def _has_gained(trace: Trace, likely: LikelyOutcome) -> bool:
+    """Return True if the last sixth lies above the first by what no noise and no rounding gives."""
+    picked = _judged_series(trace)
+    if picked is None:
+        return False
+    # As of a loss: see `_least_loss`.
+    error = (noise_sd(picked[1].values) or 0.0) * math.sqrt(12 / len(picked[1]))
+    min_gain = max(4 * error, MIN_START_GAIN * abs(likely.first))
+    return likely.last - likely.first > min_gain
 
 
 def _has_excuse(trace: Trace, likely: LikelyOutcome, trend: Standing) -> bool:
