@@ -31,7 +31,7 @@ from rlvitals.rules.answers import prefer_evaluation
 from rlvitals.rules.standing import outcome
 from rlvitals.signals.curve_shape import SHAPE, curve_shape
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from weighing_models import minimise, softmax
 
 Array = NDArray[np.float64]

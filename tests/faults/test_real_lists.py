@@ -3,6 +3,7 @@
 import csv
 import json
 import runpy
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,26 @@ def test_without_a_half_no_unseen_run_is_scored(script):
     assert not unseen & set(ids(script, None))
 
 
+def test_no_repository_of_an_unseen_half_is_open(script):
+    listed = [
+        (half, row["repository"].lower())
+        for half in script["HALVES"]
+        for _, part in script["rows_of"](half)
+        for row in part
+    ]
+    unseen = {name for half, name in listed if half in script["UNSEEN"]}
+    assert not unseen & {name for half, name in listed if half not in script["UNSEEN"]}
+
+
 def test_no_repository_and_no_log_is_in_two_sets(script):
-    files = [[file for file in LISTS if file.match(pattern)] for pattern in script["SETS"]]
+    files = defaultdict(list)  # the lists of a set end in the same number
+    for pattern in script["SETS"]:
+        files[pattern.rpartition("-")[2]] += [file for file in LISTS if file.match(pattern)]
+    assert sorted(file for part in files.values() for file in part) == LISTS
     for column in ("repository", "sha256"):
-        sets = [{row[column].lower() for file in part for row in rows(file)} for part in files]
+        sets = [
+            {row[column].lower() for file in part for row in rows(file)} for part in files.values()
+        ]
         assert all(sets)
         assert sum(map(len, sets)) == len(set().union(*sets))
 
