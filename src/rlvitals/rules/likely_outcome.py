@@ -119,8 +119,8 @@ def likely_answer(trace: Trace) -> LikelyAnswer:
         return "lost"
     if trend.stalls or holds or likely.improved > MAX_IMPROVED or may_be_good(trace, likely.metric):
         return ""
-    has_gained = _has_gained(trace, likely) and not loses_part(trace, likely)
-    return "" if has_gained or _is_learned_at_once(trace) else "flat"
+    rises = _rises_clearly(trace, likely) and not loses_part(trace, likely)
+    return "" if rises or _is_learned_at_once(trace) else "flat"
 
 
 def _is_learned_at_once(trace: Trace) -> bool:
@@ -135,7 +135,7 @@ def _is_learned_at_once(trace: Trace) -> bool:
     return rises_at_once(values, last, material)
 
 
-def _has_gained(trace: Trace, likely: LikelyOutcome) -> bool:
+def _rises_clearly(trace: Trace, likely: LikelyOutcome) -> bool:
     """Return True if the last sixth lies above the first by what no noise and no rounding gives."""
     picked = _judged_series(trace)
     if picked is None:
